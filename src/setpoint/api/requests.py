@@ -1,0 +1,115 @@
+"""What is sent for a verb: method, path, query and body.  Values, sendable by anyone.
+
+Paths are built from names that users give, so a name that could change the path's shape is refused here,
+before it is sent.  Nothing in this file knows a server, a connection or a credential.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+from urllib.parse import quote
+
+import msgspec
+
+from setpoint.api.names import Key, Resource
+
+Propagation: TypeAlias = Literal["Background", "Foreground", "Orphan"]
+FieldValidation: TypeAlias = Literal["Ignore", "Warn", "Strict"]
+
+JSON = "application/json"
+
+_plain = re.compile(r"[A-Za-z0-9._~-]+").fullmatch  # needs no quoting; nearly every name
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request, without the words that depend on who sends it and where."""
+
+    verb: str  # Kubernetes' word, as RBAC spells it
+    method: str
+    target: str
+    doing: str  # for errors: "update apps/v1 Deployment shop/web"
+    accept: str = JSON
+    content_type: str = JSON
+    body: bytes | None = field(default=None, repr=False)
+    upgrade: tuple[str, ...] = ()
+    secretive: bool = False  # about a kind that holds secrets: its bodies stay out of errors
+
+
+def path_of(resource: Resource, namespace: str = "", name: str = "", subresource: str = "") -> str:
+    """The path of a collection, an object, or a part of an object."""
+    root = f"/apis/{resource.group}/{resource.version}" if resource.group else f"/api/{resource.version}"
+    if namespace:
+        root = f"{root}/namespaces/{_segment('namespace', namespace)}"
+    path = f"{root}/{resource.plural}"
+    if name:
+        path = f"{path}/{_segment('name', name)}"
+    if subresource:
+        path = f"{path}/{subresource}"
+    return path
+
+
+def with_query(path: str, query: Mapping[str, object]) -> str:
+    """The path with its parameters; None and "" are left out, True is written as Kubernetes reads it."""
+    said = "&".join(
+        f"{name}={quote(_text(value), safe='')}"
+        for name, value in query.items()
+        if value is not None and value != ""
+    )
+    return f"{path}?{said}" if said else path
+
+
+def describe(verb: str, resource: Resource, key: Key | None, subresource: str = "") -> str:
+    """What is being done to which object, as every error begins."""
+    kind = f"{resource.api_version} {resource.kind}"
+    if subresource:
+        kind = f"{kind}/{subresource}"
+    return f"{verb} {kind} {key}" if key and (key.name or key.namespace) else f"{verb} {kind}"
+
+
+def is_secretive(resource: Resource, subresource: str = "") -> bool:
+    """Whether bodies of this resource hold what must not be seen in a log."""
+    return (not resource.group and resource.plural == "secrets") or subresource == "token"
+
+
+def delete_options(
+    *,
+    propagation: Propagation | None = None,
+    grace_period: int | None = None,
+    uid: str | None = None,
+    resource_version: str | None = None,
+    dry_run: bool = False,
+) -> bytes | None:
+    """The body of a delete; None where nothing but the default is asked."""
+    preconditions = _said(uid=uid, resourceVersion=resource_version)
+    options = _said(
+        propagationPolicy=propagation,
+        gracePeriodSeconds=grace_period,
+        preconditions=preconditions or None,
+        dryRun=["All"] if dry_run else None,
+    )
+    if not options:
+        return None
+    return msgspec.json.encode({"kind": "DeleteOptions", "apiVersion": "v1", **options})
+
+
+def _said(**values: object) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _segment(what: str, text: str) -> str:
+    """A user's word as one segment of a path, and never more than one."""
+    if _plain(text) and text not in {".", ".."}:
+        return text
+    if not text or "/" in text or "%" in text or text in {".", ".."}:
+        raise ValueError(
+            f"{text!r} cannot be the {what} of an object: it may not be '.', '..' or hold '/' or '%'"
+        )
+    return quote(text, safe=":")
+
+
+def _text(value: object) -> str:
+    return ("true" if value else "false") if isinstance(value, bool) else str(value)

@@ -1,0 +1,164 @@
+"""Sends a call: says who we are, waits and tries again where that is right, turns refusals into errors.
+
+Between the verbs (``client.py``, ``listing.py``, ``watching.py``), which know objects and no connections, and
+the transport, which knows connections and no Kubernetes.  Every call leaves here as an answer with a good
+status, or as an error of ``setpoint.errors`` that begins with what was being done.
+
+Which failures are tried again is decided in ``retry.py``; when credentials are read anew, in ``auth.py``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias, TypeVar
+
+from setpoint.api.requests import Call
+from setpoint.api.status import refusal
+from setpoint.client.retry import SAFE_TO_REPEAT, wait_before_retry
+from setpoint.errors import ApiError, DeadlineExceeded, SetpointError, TransportError, Unauthorized
+from setpoint.net.transport import Request, Response, Transport
+
+R = TypeVar("R")
+Attempt: TypeAlias = Callable[[Call, Mapping[str, str]], Awaitable[R]]
+
+warnings_log = logging.getLogger("setpoint.warnings")
+
+_WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
+_REMEMBERED_WARNINGS = 1_000
+
+
+class Credentials(Protocol):
+    """Who we are: headers that say so, and a way to get new ones."""
+
+    async def headers(self) -> Mapping[str, str]: ...
+
+    async def refresh(self, used: Mapping[str, str]) -> bool:
+        """After a 401 to these headers: True if there are others by now, so that asking again makes sense."""
+
+
+class Nobody:
+    """No credentials."""
+
+    async def headers(self) -> Mapping[str, str]:
+        return {}
+
+    async def refresh(self, used: Mapping[str, str]) -> bool:  # noqa: ARG002 - the protocol's
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A whole answer with a good status."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Sender:
+    """One server, as one user."""
+
+    def __init__(
+        self, transport: Transport, credentials: Credentials, headers: Mapping[str, str], timeout: float
+    ) -> None:
+        self._transport = transport
+        self._credentials = credentials
+        self._headers = dict(headers)
+        self._timeout = timeout
+        self._warned: dict[str, None] = {}
+
+    async def send(self, call: Call, timeout: float | None = None) -> Answer:
+        """Send the call and read the whole answer."""
+        return await self._in_time(call, self._read, timeout)
+
+    async def open(self, call: Call, timeout: float | None = None) -> Response:
+        """Send the call and leave the body to be read as it arrives.  The deadline covers the opening."""
+        return await self._in_time(call, self._exchange, timeout)
+
+    async def _read(self, call: Call, who: Mapping[str, str]) -> Answer:
+        response = await self._exchange(call, who)
+        try:
+            return Answer(response.status, response.headers, await response.read())
+        finally:
+            await response.close()
+
+    async def _in_time(self, call: Call, attempt: Attempt[R], timeout: float | None) -> R:
+        seconds = self._timeout if timeout is None else timeout
+        now = asyncio.get_running_loop().time
+        deadline = now() + seconds
+        last: SetpointError | None = None
+        tries, refreshed = 0, False
+        try:
+            async with asyncio.timeout_at(deadline):
+                while True:
+                    tries += 1
+                    who = await self._credentials.headers()
+                    try:
+                        return await attempt(call, who)
+                    except ApiError as error:
+                        last = error
+                    except TransportError as error:
+                        last = error.during(call.doing)
+                    if (
+                        isinstance(last, Unauthorized)
+                        and not refreshed
+                        and await self._credentials.refresh(who)
+                    ):
+                        refreshed = True
+                        continue
+                    wait = wait_before_retry(last, tries=tries, safe=_is_safe(call), jitter=random.random)
+                    if wait is None or now() + wait >= deadline:
+                        raise last
+                    await asyncio.sleep(wait)
+        except TimeoutError:
+            before = f"; before that: {last.message}" if last else ""
+            raise DeadlineExceeded(call.doing, f"no answer within {seconds:g} s{before}") from last
+
+    async def _exchange(self, call: Call, who: Mapping[str, str]) -> Response:
+        headers = {"Accept": call.accept, **self._headers, **who}
+        if call.body is not None:
+            headers["Content-Type"] = call.content_type
+        response = await self._transport(Request(call.method, call.target, headers, call.body, call.upgrade))
+        if "Warning" in response.headers:
+            self._warn_once(response.headers["Warning"])
+        if response.status < 300:
+            return response
+        try:
+            body = await response.read()
+        finally:
+            await response.close()
+        raise _refused(call, response, body)
+
+    def _warn_once(self, header: str) -> None:
+        """Log a server's warnings, each once.  The oldest are forgotten, so that memory stays bounded."""
+        for quoted in _WARNING.findall(header):
+            text = re.sub(r"\\(.)", r"\1", quoted)
+            if text not in self._warned:
+                self._warned[text] = None
+                if len(self._warned) > _REMEMBERED_WARNINGS:
+                    del self._warned[next(iter(self._warned))]
+                warnings_log.warning("%s", text)
+
+
+def _refused(call: Call, response: Response, body: bytes) -> SetpointError:
+    if response.status < 400:
+        where = response.headers.get("Location", "elsewhere")
+        return ApiError(
+            call.doing, f"the server redirects to {where}, which is not followed", code=response.status
+        )
+    return refusal(
+        call.doing,
+        response.status,
+        body,
+        retry_after=response.headers.get("Retry-After"),
+        secretive=call.secretive,
+    )
+
+
+def _is_safe(call: Call) -> bool:
+    return call.verb in SAFE_TO_REPEAT or "dryRun=All" in call.target

@@ -1,0 +1,223 @@
+"""Watches: what happens to objects of a kind, from some version on.
+
+Promises:
+
+1. Nothing is missed between connections.  A connection that ends, breaks or falls silent is opened again
+   from the last version seen.
+2. A connection that died without a word is noticed: if not even a bookmark arrives for ``liveness`` seconds,
+   it is taken for dead.  Opening a new one costs and loses nothing, so a wrong guess does no harm.
+3. A version too old to go on from is ``Expired``, for the caller to list again.  So is a break before any
+   version to resume from was seen: deletions might have been missed.
+4. What will not pass by itself (no permission, no such kind, rubbish in place of events) is raised.  The rest
+   is waited out: 0.8 s, doubling to 30 s, with jitter.
+
+``connect`` is one connection and decides nothing; ``Watch`` is any number of them, one after the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Generic, Literal, Self, TypeAlias, TypeVar
+
+from setpoint.api.status import refusal
+from setpoint.api.wire import INITIAL_EVENTS_END, LineSplitter, read_frame
+from setpoint.errors import (
+    AnswerLost,
+    BadAnswer,
+    Expired,
+    ServerError,
+    SetpointError,
+    TooManyRequests,
+    TransportError,
+    WatchStalled,
+)
+from setpoint.net.transport import Response
+
+T = TypeVar("T")
+
+LIVENESS = 90.0  # servers send a bookmark about once a minute
+FIRST_WAIT = 0.8
+LONGEST_WAIT = 30.0
+
+log = logging.getLogger("setpoint.client")
+
+
+@dataclass(frozen=True, slots=True)
+class Change(Generic[T]):
+    """What happened to an object, and the object as it was then (as it last was, if DELETED)."""
+
+    type: Literal["ADDED", "MODIFIED", "DELETED"]
+    object: T
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bookmark:
+    """All up to this version has been seen; ``initial_events_end`` closes the initial list, if asked for."""
+
+    resource_version: str
+    initial_events_end: bool = False
+
+
+Event: TypeAlias = Change[T] | Bookmark
+
+Open: TypeAlias = Callable[[str | None], Awaitable[Response]]  # from this version on; None: as first asked
+
+
+async def connect(
+    response: Response, doing: str, decode: Callable[[bytes], T], *, liveness: float, secretive: bool = False
+) -> AsyncGenerator[Event[T], None]:
+    """The events of one connection, until the server ends it."""
+    splitter = LineSplitter()
+    chunks = response.chunks()
+    try:
+        while (chunk := await _next(chunks, doing, liveness)) is not None:
+            try:
+                lines = splitter.feed(chunk)
+            except ValueError as error:
+                raise BadAnswer(doing, str(error)) from error
+            for line in lines:
+                yield _event(line, doing, decode, secretive=secretive)
+        if splitter.rest:
+            raise AnswerLost(doing, "the connection ended in the middle of an event")
+    finally:
+        await response.close()
+
+
+class Watch(Generic[T]):
+    """A watch under way: an async iterator of changes; leaving its ``async with`` ends it."""
+
+    def __init__(
+        self,
+        open_from: Open,
+        doing: str,
+        decode: Callable[[bytes], T],
+        *,
+        resume_from: str | None,
+        liveness: float = LIVENESS,
+        secretive: bool = False,
+    ) -> None:
+        self._open = open_from
+        self._doing = doing
+        self._decode = decode
+        self._liveness = liveness
+        self._secretive = secretive
+        self._resume_from = resume_from  # None until a version is known from which nothing would be missed
+        self._events = self._run()
+
+    def __repr__(self) -> str:
+        return f"<Watch: {self._doing} from {self._resume_from or 'the start'}>"
+
+    @property
+    def resource_version(self) -> str | None:
+        """Where another watch could go on without missing anything; None if that is not known yet."""
+        return self._resume_from
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """End the watch and let go of its connection."""
+        await self._events.aclose()
+
+    async def __aiter__(self) -> AsyncIterator[Change[T]]:
+        async for event in self._events:
+            if isinstance(event, Change):
+                yield event
+
+    def events(self) -> AsyncIterator[Event[T]]:
+        """Changes and bookmarks both."""
+        return self._events
+
+    async def _run(self) -> AsyncGenerator[Event[T], None]:
+        failures = 0
+        while True:
+            seen = False
+            failure: SetpointError | None = None
+            try:
+                connection = connect(
+                    await self._open(self._resume_from),
+                    self._doing,
+                    self._decode,
+                    liveness=self._liveness,
+                    secretive=self._secretive,
+                )
+                async with aclosing(connection):
+                    async for event in connection:
+                        seen = True
+                        self._note(event)
+                        yield event
+            except BadAnswer:
+                raise
+            except (TransportError, WatchStalled, TooManyRequests, ServerError) as error:
+                failure = error
+            if seen and self._resume_from is None:
+                raise Expired(
+                    self._doing, "it broke off before a version to go on from was known"
+                ) from failure
+            if seen and failure is None:
+                failures = 0
+                continue
+            # An empty connection that ends at once is a failure too: it must not spin.
+            failures = 1 if seen else failures + 1
+            wait = _wait(failures)
+            if failure is not None:
+                log.warning("%s; trying again in %.1f s", failure, wait)
+            await asyncio.sleep(wait)
+
+    def _note(self, event: Event[T]) -> None:
+        """Remember where to go on from.
+
+        Without a version to start from, the server first gives what exists, in no order: the version of such
+        an object is no place to go on from.  A bookmark, or anything but ADDED, says that this part is over.
+        """
+        match event:
+            case Bookmark(version):
+                self._resume_from = version
+            case Change(type="ADDED") if self._resume_from is None:
+                pass
+            case Change(resource_version=version):
+                self._resume_from = version
+
+
+async def _next(chunks: AsyncIterator[bytes], doing: str, liveness: float) -> bytes | None:
+    """The next chunk; None at the end."""
+    try:
+        async with asyncio.timeout(liveness):
+            return await anext(chunks, None)
+    except TimeoutError:
+        raise WatchStalled(doing, f"nothing arrived for {liveness:g} s, not even a bookmark") from None
+    except TransportError as error:
+        raise error.during(doing) from error.__cause__
+
+
+def _event(line: bytes, doing: str, decode: Callable[[bytes], T], *, secretive: bool) -> Event[T]:
+    try:
+        frame = read_frame(line)
+    except ValueError as error:
+        raise BadAnswer(doing, f"the server sent something that is no watch event: {error}") from error
+    match frame.type:
+        case "ADDED" | "MODIFIED" | "DELETED":
+            return Change(frame.type, decode(frame.object), frame.metadata.resource_version)
+        case "BOOKMARK":
+            is_end = (frame.metadata.annotations or {}).get(INITIAL_EVENTS_END) == "true"
+            return Bookmark(frame.metadata.resource_version, is_end)
+        case "ERROR":
+            raise refusal(doing, 500, frame.object, secretive=secretive)
+        case unknown:
+            raise BadAnswer(doing, f"the server sent an event of the unknown type {unknown!r}")
+
+
+def _wait(failures: int) -> float:
+    return min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(failures - 1, 10)) * (1 + random.random()) / 2  # noqa: S311 - no secret

@@ -1,0 +1,1 @@
+"""The only folder that knows the HTTP library: sending, listening, and the certificates for both."""

@@ -1,0 +1,192 @@
+"""Accepts connections and hands their requests to an app: one function, request in, answer out.
+
+Promises:
+
+1. The app sees a ``Request`` as ``transport.py`` has it, with a whole body of at most ``max_body`` bytes
+   (else 413), and answers with a value; it never sees a socket.
+2. A body that is an iterator is sent piece by piece as it comes.  If it fails midway the connection is cut,
+   so that a part is never taken for the whole.
+3. Who asked and went away is not worked for: the app's task is cancelled.
+4. Leaving ``serve`` ends everything it began: nothing new is accepted, requests under way have ``grace``
+   seconds to finish, the rest is cancelled.
+
+Not here: routes, Kubernetes, who may ask.  Fed by sockets; drained by the app it is given.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from aiohttp import web
+
+from setpoint.errors import SetpointError
+from setpoint.net.messages import CLOSE_TIMEOUT, MAX_MESSAGE, Headers, MessageStream
+from setpoint.net.transport import Request, WebSocket
+
+log = logging.getLogger("setpoint.listen")
+
+_MAX_HEADER = 64 * 2**10
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What an app gives back.  ``talk`` takes over the connection where the request asked for an upgrade."""
+
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | AsyncIterable[bytes] = field(default=b"", repr=False)
+    talk: Callable[[WebSocket], Awaitable[None]] | None = None
+    subprotocol: str = ""  # of those offered in ``Request.upgrade``, the one that ``talk`` speaks
+
+
+App: TypeAlias = Callable[[Request], Awaitable[Answer]]
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a server listens."""
+
+    host: str
+    port: int
+    scheme: str
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}:{self.port}"
+
+
+@asynccontextmanager
+async def serve(
+    app: App,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    ssl_context: ssl.SSLContext | None = None,
+    grace: float = 5.0,
+    max_body: int = 16 * 2**20,
+) -> AsyncIterator[Address]:
+    """Listen for the time of an ``async with`` block; ``port=0`` takes a free one."""
+    handler = _Handler(app, max_body)
+    server = web.Server(
+        handler,
+        handler_cancellation=True,
+        access_log=None,
+        max_line_size=_MAX_HEADER,
+        max_field_size=_MAX_HEADER,
+    )
+    listening = await asyncio.get_running_loop().create_server(server, host, port, ssl=ssl_context)
+    bound = listening.sockets[0].getsockname()
+    try:
+        yield Address(bound[0], bound[1], "https" if ssl_context else "http")
+    finally:
+        listening.close()
+        server.pre_shutdown()  # idle connections end here
+        await handler.finish(grace)
+        await server.shutdown(grace)
+        await listening.wait_closed()
+
+
+class _Handler:
+    """The app, as aiohttp wants it called."""
+
+    def __init__(self, app: App, max_body: int) -> None:
+        self._app = app
+        self._max_body = max_body
+        self._under_way: set[asyncio.Task[object]] = set()
+
+    async def finish(self, grace: float) -> None:
+        if self._under_way:
+            _, late = await asyncio.wait(self._under_way, timeout=grace)
+            for task in late:
+                task.cancel()
+            if late:
+                await asyncio.wait(late, timeout=grace)
+
+    async def __call__(self, asked: web.BaseRequest) -> web.StreamResponse:
+        if (task := asyncio.current_task()) is None:
+            raise AssertionError("a handler runs in a task")
+        self._under_way.add(task)
+        try:
+            return await self._respond(asked)
+        finally:
+            self._under_way.discard(task)
+
+    async def _respond(self, asked: web.BaseRequest) -> web.StreamResponse:
+        body = await self._read(asked)
+        if body is None:
+            return web.Response(status=413, text=f"the body is longer than {self._max_body} bytes\n")
+        request = Request(asked.method, asked.raw_path, Headers(asked.headers), body or None, _offers(asked))
+        try:
+            answer = await self._app(request)
+        except Exception:
+            log.exception("%s %s: the app failed", asked.method, asked.path)
+            return web.Response(status=500, text="internal error\n")
+        if answer.talk is not None:
+            return await _talk(asked, answer, answer.talk)
+        if isinstance(answer.body, bytes):
+            return web.Response(status=answer.status, headers=answer.headers, body=answer.body)
+        return await _stream(asked, answer, answer.body)
+
+    async def _read(self, asked: web.BaseRequest) -> bytes | None:
+        pieces, size = [], 0
+        async for piece in asked.content.iter_any():
+            size += len(piece)
+            if size > self._max_body:
+                return None
+            pieces.append(piece)
+        return b"".join(pieces)
+
+
+def _offers(asked: web.BaseRequest) -> tuple[str, ...]:
+    if asked.headers.get("Upgrade", "").lower() != "websocket":
+        return ()
+    return tuple(offer.strip() for offer in asked.headers.get("Sec-WebSocket-Protocol", "").split(","))
+
+
+async def _stream(asked: web.BaseRequest, answer: Answer, body: AsyncIterable[bytes]) -> web.StreamResponse:
+    response = web.StreamResponse(status=answer.status, headers=answer.headers)
+    await response.prepare(asked)
+    pieces = aiter(body)
+    try:
+        async for piece in pieces:
+            await response.write(piece)
+        await response.write_eof()
+    except BaseException as error:
+        if asked.transport is not None:
+            asked.transport.abort()
+        if not isinstance(error, ConnectionError | asyncio.CancelledError):
+            log.exception("%s %s: the body failed midway", asked.method, asked.path)
+            return response
+        raise
+    finally:
+        if isinstance(pieces, AsyncGenerator):
+            await pieces.aclose()
+    return response
+
+
+async def _talk(
+    asked: web.BaseRequest, answer: Answer, talk: Callable[[WebSocket], Awaitable[None]]
+) -> web.StreamResponse:
+    stream = web.WebSocketResponse(
+        protocols=(answer.subprotocol,) if answer.subprotocol else (),
+        timeout=CLOSE_TIMEOUT,
+        autoclose=False,
+        autoping=False,
+        max_msg_size=MAX_MESSAGE,
+    )
+    stream.headers.update(answer.headers)
+    await stream.prepare(asked)
+    messages = MessageStream(stream, stream.ws_protocol, f"{asked.method} {asked.path}")
+    try:
+        await talk(messages)
+    except SetpointError as error:
+        log.info("%s", error)
+    finally:
+        await messages.close()
+    return stream

@@ -1,0 +1,71 @@
+"""The seam between asking and sending: one request in, one response out.
+
+``Transport`` is a function.  The real one is ``http.HttpTransport``; an in-memory server, a recorder or
+a fault stands in its place by being such a function, or by wrapping one.  Nothing above this file
+knows the HTTP library.
+
+A transport raises ``ConnectionFailed`` when nothing was sent, ``AnswerLost`` when something was and the
+answer did not arrive whole, ``BadAnswer`` when what arrived is not HTTP.  An HTTP error status is not an
+error here: it is a response.  Deadlines are the caller's: cancelling the call abandons the request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A value: what would be sent.  ``target`` is path and query, percent-encoded, from the server's root.
+
+    A header that is to be sent several times has its values on lines of their own.
+    """
+
+    method: str
+    target: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | None = field(default=None, repr=False)  # may hold Secrets: never shown
+    upgrade: tuple[str, ...] = ()  # WebSocket subprotocols to offer, best first; () asks for plain HTTP
+
+
+class WebSocket(Protocol):
+    """A message stream that took the place of a response's body (status 101)."""
+
+    @property
+    def subprotocol(self) -> str: ...
+
+    async def send(self, message: bytes) -> None: ...
+
+    async def receive(self) -> bytes | None:
+        """The next binary or text message as bytes; None once the peer has closed."""
+
+    async def close(self) -> None: ...
+
+
+class Response(Protocol):
+    """What came back.  Read it whole or chunk by chunk, then close it; closing twice is fine."""
+
+    @property
+    def status(self) -> int: ...
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Case-insensitive; a header that came several times is joined by ", "."""
+
+    @property
+    def websocket(self) -> WebSocket | None:
+        """The stream, where ``upgrade`` was asked for and granted."""
+
+    async def read(self) -> bytes:
+        """The whole body; the connection is free again afterwards."""
+
+    def chunks(self) -> AsyncIterator[bytes]:
+        """The body as it arrives, in pieces of any size."""
+
+    async def close(self) -> None:
+        """Let go of the connection, whatever is left unread."""
+
+
+Transport: TypeAlias = Callable[[Request], Awaitable[Response]]

@@ -1,0 +1,40 @@
+"""The command ``setpoint``: how it tells of errors, and that it helps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from setpoint.cli.main import main
+from setpoint.errors import ConfigError
+
+
+def test_a_failure_is_told_in_one_sentence(tmp_path: Path) -> None:
+    missing = tmp_path / "none"
+    result = CliRunner().invoke(
+        main, ["models", "--kubeconfig", str(missing), "--output", str(tmp_path / "m")]
+    )
+    assert result.exit_code == 1
+    assert result.output.startswith("Error: ")
+    assert str(missing) in result.output
+    assert "Traceback" not in result.output
+
+
+def test_debug_shows_where_a_failure_came_from(tmp_path: Path) -> None:
+    arguments = ["--debug", "models", "--kubeconfig", str(tmp_path / "none"), "--output", str(tmp_path / "m")]
+    with pytest.raises(ConfigError):
+        CliRunner().invoke(main, arguments, catch_exceptions=False)
+
+
+def test_every_command_says_what_it_does() -> None:
+    for command in main.commands.values():
+        assert command.get_short_help_str().endswith("."), command.name
+        assert CliRunner().invoke(main, [command.name or "", "--help"]).exit_code == 0
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    from importlib.metadata import version
+
+    assert CliRunner().invoke(main, ["--version"]).output == f"setpoint {version('setpoint')}\n"

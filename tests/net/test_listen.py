@@ -1,0 +1,260 @@
+"""The promises of ``net/listen.py``, over real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from setpoint.errors import AnswerLost, ConnectionFailed
+from setpoint.net.http import Endpoint, HttpTransport
+from setpoint.net.listen import Address, Answer, serve
+from setpoint.net.transport import Request, WebSocket
+from tests.net.peers import at, client_context, for_server, forever, get, head, server_context, whole
+
+
+async def test_the_app_sees_the_request_as_it_was_sent() -> None:
+    seen: list[Request] = []
+
+    async def app(request: Request) -> Answer:
+        seen.append(request)
+        return Answer(201, {"X-Answer": "yes"}, b"made")
+
+    async with serve(app) as address, at(address.port) as transport:
+        response = await transport(Request("POST", "/a%2Fb?c=d%20e", {"X-Ask": "1"}, b"body"))
+        assert (response.status, response.headers["x-answer"], await response.read()) == (201, "yes", b"made")
+
+    assert (seen[0].method, seen[0].target, seen[0].body, seen[0].upgrade) == (
+        "POST",
+        "/a%2Fb?c=d%20e",
+        b"body",
+        (),
+    )
+    assert seen[0].headers["x-ask"] == "1"
+
+
+async def test_it_listens_with_tls_where_a_context_is_given(tmp_path: Path) -> None:
+    async def app(_: Request) -> Answer:
+        return Answer(body=b"safe")
+
+    context = client_context()
+    async with serve(app, ssl_context=server_context(for_server(), tmp_path)) as address:
+        assert str(address).startswith("https://127.0.0.1:")
+        async with HttpTransport(Endpoint(str(address), ssl_context=lambda: context)) as transport:
+            assert await whole(transport, get()) == b"safe"
+
+
+async def test_a_body_longer_than_agreed_never_reaches_the_app() -> None:
+    async def app(_: Request) -> Answer:
+        raise AssertionError("not to be asked")
+
+    async with serve(app, max_body=1000) as address, at(address.port) as transport:
+        response = await transport(Request("POST", "/", {}, b"x" * 1001))
+        assert response.status == 413
+        assert b"longer than 1000 bytes" in await response.read()
+
+
+async def test_an_app_that_fails_is_a_500_without_the_reason(caplog: pytest.LogCaptureFixture) -> None:
+    async def app(_: Request) -> Answer:
+        raise ValueError("internals")
+
+    async with serve(app) as address, at(address.port) as transport:
+        response = await transport(get())
+        assert (response.status, await response.read()) == (500, b"internal error\n")
+
+    assert "internals" in caplog.text
+
+
+async def test_pieces_of_a_body_are_sent_as_they_come() -> None:
+    go_on = asyncio.Event()
+
+    async def body() -> AsyncIterator[bytes]:
+        yield b"first"
+        await go_on.wait()
+        yield b"second"
+
+    async def app(_: Request) -> Answer:
+        return Answer(body=body())
+
+    async with serve(app) as address, at(address.port) as transport:
+        chunks = (await transport(get())).chunks()
+        assert await anext(chunks) == b"first"
+        go_on.set()
+        assert [chunk async for chunk in chunks] == [b"second"]
+
+
+async def test_a_body_that_fails_midway_is_not_taken_for_a_whole_one(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def body() -> AsyncIterator[bytes]:
+        yield b"first"
+        raise ValueError("disk on fire")
+
+    async def app(_: Request) -> Answer:
+        return Answer(body=body())
+
+    async with serve(app) as address, at(address.port) as transport:
+        with pytest.raises(AnswerLost):
+            await whole(transport, get())
+
+    assert "the body failed midway" in caplog.text
+
+
+async def test_who_went_away_is_not_worked_for() -> None:
+    began, cancelled = asyncio.Event(), asyncio.Event()
+
+    async def app(_: Request) -> Answer:
+        began.set()
+        try:
+            await forever()
+        finally:
+            cancelled.set()
+        return Answer()
+
+    async with serve(app) as address:
+        _, writer = await asyncio.open_connection(address.host, address.port)
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        await began.wait()
+        writer.close()
+        await cancelled.wait()
+        await writer.wait_closed()
+
+
+async def test_a_stream_that_nobody_reads_any_more_is_closed() -> None:
+    closed = asyncio.Event()
+
+    async def body() -> AsyncIterator[bytes]:
+        try:
+            yield b"."
+            await forever()
+        finally:
+            closed.set()
+
+    async def app(_: Request) -> Answer:
+        return Answer(body=body())
+
+    async with serve(app) as address, at(address.port) as transport:
+        response = await transport(get())
+        assert await anext(response.chunks()) == b"."
+        await response.close()
+        await closed.wait()
+
+
+async def test_leaving_lets_requests_under_way_finish() -> None:
+    began, finish = asyncio.Event(), asyncio.Event()
+
+    async def app(_: Request) -> Answer:
+        began.set()
+        await finish.wait()
+        return Answer(body=b"done")
+
+    async with HttpTransport(Endpoint("http://127.0.0.1:1")):
+        async with serve(app) as address:
+            transport = at(address.port)
+            asking = asyncio.ensure_future(whole(transport, get()))
+            await began.wait()
+            asyncio.get_running_loop().call_soon(finish.set)
+        assert await asking == b"done"
+        await transport.close()
+
+
+async def test_leaving_cancels_what_does_not_finish_in_time() -> None:
+    began = asyncio.Event()
+
+    async def app(_: Request) -> Answer:
+        began.set()
+        await forever()
+        return Answer()
+
+    async with serve(app, grace=0.01) as address:
+        transport = at(address.port)
+        asking = asyncio.ensure_future(whole(transport, get()))
+        await began.wait()
+    with pytest.raises(AnswerLost):
+        await asking
+    await transport.close()
+
+
+async def test_leaving_ends_idle_connections_and_listening() -> None:
+    async def app(_: Request) -> Answer:
+        return Answer(body=b"ok")
+
+    async with serve(app) as address:
+        transport = at(address.port)
+        assert await whole(transport, get()) == b"ok"
+        reader, writer = await asyncio.open_connection(address.host, address.port)
+    assert await reader.read() == b""
+    writer.close()
+    with pytest.raises(ConnectionFailed):
+        await whole(transport, get())
+    await transport.close()
+
+
+async def test_offered_subprotocols_reach_the_app_and_its_choice_the_client() -> None:
+    seen: list[tuple[str, ...]] = []
+
+    async def talk(websocket: WebSocket) -> None:
+        await websocket.send(websocket.subprotocol.encode())
+
+    async def app(request: Request) -> Answer:
+        seen.append(request.upgrade)
+        return Answer(talk=talk, subprotocol="b")
+
+    async with serve(app) as address, at(address.port) as transport:
+        response = await transport(Request("GET", "/", upgrade=("a", "b")))
+        assert response.websocket is not None
+        assert await response.websocket.receive() == b"b"
+        await response.close()
+
+    assert seen == [("a", "b")]
+
+
+async def test_a_websocket_without_subprotocols_is_told_from_a_plain_request() -> None:
+    seen: list[tuple[str, ...]] = []
+
+    async def app(request: Request) -> Answer:
+        seen.append(request.upgrade)
+        return Answer()
+
+    async with serve(app) as address:
+        reader, writer = await asyncio.open_connection(address.host, address.port)
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n")
+        await head(reader)
+        writer.close()
+        await writer.wait_closed()
+
+    assert seen == [("",)]
+
+
+async def test_rubbish_is_answered_and_hurts_nobody() -> None:
+    async def app(_: Request) -> Answer:
+        return Answer(body=b"ok")
+
+    async with serve(app) as address, at(address.port) as transport:
+        reader, writer = await asyncio.open_connection(address.host, address.port)
+        writer.write(b"\x16\x03\x01 rubbish\r\n\r\n")
+        assert (await head(reader)).startswith(b"HTTP/1.0 400 ")
+        writer.close()
+        await writer.wait_closed()
+        assert await whole(transport, get()) == b"ok"
+
+
+def test_an_address_is_shown_as_a_url() -> None:
+    assert str(Address("127.0.0.1", 80, "http")) == "http://127.0.0.1:80"
+    assert str(Address("::1", 443, "https")) == "https://[::1]:443"
+
+
+async def test_a_client_without_tls_does_not_hurt_a_server_with_it(tmp_path: Path) -> None:
+    async def app(_: Request) -> Answer:
+        return Answer(body=b"ok")
+
+    context: ssl.SSLContext = client_context()
+    async with serve(app, ssl_context=server_context(for_server(), tmp_path)) as address:
+        async with at(address.port) as plain:
+            with pytest.raises((AnswerLost, ConnectionFailed)):
+                await whole(plain, get())
+        async with HttpTransport(Endpoint(str(address), ssl_context=lambda: context)) as transport:
+            assert await whole(transport, get()) == b"ok"
