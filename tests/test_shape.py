@@ -52,15 +52,34 @@ HOMES = {
     "cryptography": ("net/tls.py",),
     "msgspec": ("api/", "kube/", "client/"),
     "multidict": ("net/",),
+    "prometheus_client": ("metrics.py",),
     "pytest": ("testing/plugin.py",),
     "yaml": ("api/yaml.py",),
     "yarl": ("net/",),
 }
 # Where the name to install is not the name to import; two of them are words of aiohttp's own interface.
-DISTRIBUTIONS = {"multidict": "aiohttp", "yaml": "pyyaml", "yarl": "aiohttp"}
+DISTRIBUTIONS = {
+    "multidict": "aiohttp",
+    "prometheus_client": "prometheus-client",
+    "yaml": "pyyaml",
+    "yarl": "aiohttp",
+}
 
 # Files that decide and never do: what they need to know about time and the world comes in as arguments.
-PURE = ("api/", "kube/", "errors.py", "client/retry.py")
+PURE = (
+    "errors.py",
+    "api/",
+    "kube/",
+    "client/channels.py",
+    "client/exec_credential.py",
+    "client/impersonation.py",
+    "client/kubeconfig.py",
+    "client/proxy.py",
+    "client/retry.py",
+    "client/subresources.py",
+    "queue/backoff.py",
+    "queue/schedule.py",
+)
 IMPURE = {
     "aiohttp", "asyncio", "concurrent", "http", "multiprocessing", "os", "random", "secrets", "selectors",
     "signal", "socket", "ssl", "subprocess", "tempfile", "threading", "time", "urllib.request",
@@ -340,6 +359,18 @@ def test_every_link_in_the_pages_leads_somewhere() -> None:
             assert (page.parent / target).exists(), (
                 f"{page.relative_to(ROOT)} links to {target}, which is not there"
             )
+
+
+def test_the_life_of_a_request_is_told_by_what_exists() -> None:
+    """Each row of DESIGN.md's table names a file, and what in it does the work."""
+    rows = re.findall(r"^\| `([\w/]+\.py)` \| (.*?) \|", (ROOT / "DESIGN.md").read_text(), re.MULTILINE)
+    assert rows
+    for file, told in rows:
+        defined = {
+            getattr(node, "name", None) or getattr(node, "id", None) for node in ast.walk(tree(SRC / file))
+        }
+        missing = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", told)))) - defined
+        assert not missing, f"DESIGN.md tells of {sorted(missing)} in {file}"
 
 
 def test_a_change_is_one_fragment_of_a_known_sort() -> None:

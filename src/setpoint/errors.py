@@ -28,7 +28,12 @@
     │   ├── BadAnswer                an answer arrived that is not HTTP, JSON or Kubernetes
     │   └── DeadlineExceeded         the caller's time ran out
     ├── WatchStalled                 a watch was silent for longer than its liveness deadline
+    ├── NotSynced                    a cache does not hold all of a kind yet; says which, and why
+    ├── NotDeclared                  a read of something that no cache was told to hold
     ├── StreamFailed                 an exec or port-forward stream ended with an error
+    ├── QueueShutDown                a work queue has no more keys to hand out
+    ├── TerminalError                raised by a reconciler: failed, and no retry before the object changes
+    ├── RetryLater                   raised by a reconciler: it waits for something outside; no failure
     ├── ConfigError                  where and who could not be worked out
     │   └── CredentialError          a token file or credential plugin gave nothing usable
     ├── UnknownKind                  neither a model nor the server knows the kind
@@ -261,8 +266,39 @@ class WatchStalled(SetpointError):
     """A watch was silent for longer than its liveness deadline."""
 
 
+class NotSynced(SetpointError):
+    """A cache does not hold all of a kind yet."""
+
+
+class NotDeclared(SetpointError):
+    """A read of something that no cache was told to hold."""
+
+
 class StreamFailed(SetpointError):
     """An exec or port-forward stream ended with an error."""
+
+
+class QueueShutDown(SetpointError):
+    """A work queue was shut down and has no more keys to hand out: how a worker's loop ends."""
+
+
+class TerminalError(SetpointError):
+    """A reconciler failed in a way that no retry mends: it is looked at again when something changes."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__("", message or "it failed, and trying again would not help")
+        self.args = (self.message,)
+
+
+class RetryLater(SetpointError):
+    """A reconciler waits for something outside: it is looked at again in ``seconds``, and nothing failed."""
+
+    def __init__(self, seconds: float, message: str = "") -> None:
+        if not 0 <= seconds < float("inf"):
+            raise ValueError(f"retry later, but when? {seconds} is no number of seconds")
+        super().__init__("", message or "something is not there yet")
+        self.args = (seconds, self.message)
+        self.seconds = seconds
 
 
 class ConfigError(SetpointError):

@@ -31,7 +31,7 @@ from setpoint.api import (
     PrinterColumn,
     Quantity,
     Rule,
-    Scale,
+    ScalePaths,
     Time,
     field,
 )
@@ -171,7 +171,9 @@ class Sampler(
         PrinterColumn("Since", ".spec.since", priority=1),
         PrinterColumn("Age", ".metadata.creationTimestamp"),
     ],
-    scale=Scale(spec_path=".spec.count", status_path=".status.replicas", selector_path=".status.selector"),
+    scale=ScalePaths(
+        spec_path=".spec.count", status_path=".status.replicas", selector_path=".status.selector"
+    ),
     selectable_fields=[".spec.colour", ".spec.switch", ".spec.count"],
     annotations={"example.com/owner": "tests"},
 ):

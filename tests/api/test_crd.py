@@ -8,7 +8,7 @@ from typing import Annotated, Any, cast
 
 import pytest
 
-from setpoint.api.crd import CustomResource, CustomResourceMeta, PrinterColumn, Scale, crd_of
+from setpoint.api.crd import CustomResource, CustomResourceMeta, PrinterColumn, ScalePaths, crd_of
 from setpoint.api.markers import Bounds, Rule
 from setpoint.api.model import Model, encode
 from setpoint.errors import SchemaError
@@ -183,23 +183,27 @@ def test_every_node_of_a_schema_has_what_makes_it_structural() -> None:
         ({"plural": "t" * 64}, "up to 63"),
         ({"printer_columns": [PrinterColumn("A", "spec.size")]}, "must begin with a dot"),
         (
+            {"printer_columns": [PrinterColumn("A", ".spec.size", type=cast("Any", "int"))]},
+            "has the type 'int'",
+        ),
+        (
             {"printer_columns": [PrinterColumn("A", ".spec.sizes")]},
             "there is no .spec.sizes on the wire: no 'sizes' among colour, free, ports, size",
         ),
         (
-            {"scale": Scale(spec_path=".size", status_path=".status.size")},
+            {"scale": ScalePaths(spec_path=".size", status_path=".status.size")},
             "'.size' must be plain and under '.spec.'",
         ),
-        ({"scale": Scale(spec_path=".spec.size", status_path=".spec.size")}, "under '.status.'"),
-        ({"scale": Scale(spec_path=".spec.ports[0]", status_path=".status.size")}, "must be plain"),
+        ({"scale": ScalePaths(spec_path=".spec.size", status_path=".spec.size")}, "under '.status.'"),
+        ({"scale": ScalePaths(spec_path=".spec.ports[0]", status_path=".status.size")}, "must be plain"),
         (
-            {"scale": Scale(spec_path=".spec.colour", status_path=".status.size")},
+            {"scale": ScalePaths(spec_path=".spec.colour", status_path=".status.size")},
             ".spec.colour must be integer",
         ),
-        ({"scale": Scale()}, "there is no .spec.replicas on the wire"),
+        ({"scale": ScalePaths()}, "there is no .spec.replicas on the wire"),
         (
             {
-                "scale": Scale(
+                "scale": ScalePaths(
                     spec_path=".spec.size", status_path=".status.size", selector_path=".status.size"
                 )
             },
@@ -271,6 +275,19 @@ def test_a_base_without_a_version_is_no_kind_and_not_checked() -> None:
     assert "owner" in version(Real)["schema"]["openAPIV3Schema"]["properties"]
     with pytest.raises(TypeError, match="is no CustomResource with a group and version"):
         crd_of(Shared)
+
+
+def test_a_class_knows_its_subresources() -> None:
+    assert WebApp.resource.subresources == ("status",)
+    assert Sampler.resource.subresources == ("status", "scale")
+    assert Setting.resource.subresources == ()
+
+
+def test_a_subclass_of_a_kind_is_defined_as_it_is() -> None:
+    class Richer(Sampler):
+        more: int = 0
+
+    assert version(Richer)["additionalPrinterColumns"] == version(Sampler)["additionalPrinterColumns"]
 
 
 def test_a_path_into_what_anything_may_be_is_not_checked() -> None:

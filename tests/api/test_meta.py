@@ -24,6 +24,7 @@ from setpoint.api.meta import (
 )
 from setpoint.api.model import Model, decode, encode, from_wire, to_wire
 from setpoint.api.times import Time
+from setpoint.kube.apps.v1 import DeploymentCondition, DeploymentStatus
 
 THEN, NOW = Time.parse("2026-01-01T00:00:00Z"), Time.parse("2026-06-01T00:00:00Z")
 
@@ -115,6 +116,15 @@ def test_conditions_are_found_by_type() -> None:
     assert is_true(conditions, "Synced")
     assert not is_true(conditions, "Ready")
     assert not is_true(conditions, "Gone")
+
+
+def test_conditions_of_built_in_kinds_are_found_too() -> None:
+    status = DeploymentStatus(conditions=[DeploymentCondition(type="Available", status="True")])
+    found = find_condition(status.conditions, "Available")
+    assert found is not None
+    assert found.last_update_time is None
+    assert is_true(status.conditions, "Available")
+    assert not is_true(DeploymentStatus().conditions, "Available"), "None has no conditions"
 
 
 looks = st.builds(

@@ -220,6 +220,13 @@ def test_a_class_says_which_kind_it_stands_for() -> None:
     )
 
 
+def test_a_kind_needs_a_version() -> None:
+    with pytest.raises(TypeError, match="Half does not say its version"):
+
+        class Half(Object, group="a.b"):
+            pass
+
+
 def test_a_subclass_of_a_kind_is_of_that_kind() -> None:
     class Bigger(Shop):
         more: int = 1
@@ -633,3 +640,11 @@ def test_an_update_holds_every_typed_change_and_loses_nothing_unknown(before: Sh
     sent = json.loads(merged(it))
     assert from_wire(Shop, sent) == it
     assert sent["xUnknown"] == sent["spec"]["xUnknown"] == sent["metadata"]["xUnknown"] == 1
+
+
+def test_the_repr_of_a_secret_shows_no_values() -> None:
+    annotations = {"kubectl.kubernetes.io/last-applied-configuration": "canary"}
+    metadata = ObjectMeta(name="s", namespace="shop", annotations=annotations)
+    secret = Secret(metadata=metadata, data={"password": b"canary"}, string_data={"user": "canary"})
+    assert repr(secret) == "Secret(shop/s, password=…, user=…)"
+    assert "canary" not in repr([secret])

@@ -17,7 +17,11 @@ from setpoint.api.meta import Condition
 from setpoint.api.model import to_wire
 from setpoint.api.quantity import Quantity
 from setpoint.cli.main import main
+from setpoint.cli.models import documents_of
+from setpoint.client.client import Client
+from setpoint.net.transport import Request
 from tests.cli.documents import answers, published, serving
+from tests.peer import Peer, Reply
 
 TEXT = {"type": "string"}
 CONDITION = Condition.OPENAPI
@@ -275,3 +279,19 @@ def test_a_place_that_cannot_be_written_to_gets_a_sentence(kubeconfig: Path, tmp
     result = run(kubeconfig, tmp_path / "models", "other.dev")
     assert result.exit_code == 1
     assert result.output == f"Error: write {tmp_path}/models/other_dev/__init__.py: File exists\n"
+
+
+async def test_a_document_that_changed_since_the_index_was_read_is_no_failure() -> None:
+    def answer(request: Request) -> Reply:
+        stale = "?" in request.target
+        return (
+            Reply(301, b"", {"Location": "/elsewhere"})
+            if stale
+            else Reply(200, {"components": {"schemas": {}}})
+        )
+
+    client = Client(transport=Peer(answer))
+    found = await documents_of(
+        client, {("demo.setpoint.dev", "v1"): "/openapi/v3/apis/demo.setpoint.dev/v1?hash=OLD"}
+    )
+    assert list(found) == [("demo.setpoint.dev", "v1")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -13,7 +14,9 @@ from setpoint.api.forms import metadata_only, untyped
 from setpoint.api.meta import ObjectMeta, PartialObjectMetadata
 from setpoint.api.model import Model, Object
 from setpoint.api.patches import JsonPatch, MergePatch, StrategicPatch
+from setpoint.api.requests import Call
 from setpoint.client.client import Client, ignore_not_found
+from setpoint.client.sender import Answer
 from tests.peer import FOREVER, Peer, Reply, status
 
 
@@ -459,3 +462,78 @@ async def test_a_list_that_expires_again_and_again_ends() -> None:
 
 def test_a_client_says_which_server_it_is_of() -> None:
     assert "Client of" in repr(Client(transport=Peer([])))
+
+
+# Observing writes
+
+
+class Diary:
+    """Writes down what an observer is told."""
+
+    def __init__(self, *, closed: bool = False) -> None:
+        self.lines: list[str] = []
+        self.closed = closed
+
+    def before(self, call: Call) -> None:
+        if self.closed:
+            raise RuntimeError("no more writes")
+        self.lines.append(f"before {call.verb} {call.key}")
+
+    def answered(self, call: Call, answer: Answer) -> None:
+        self.lines.append(f"answered {call.verb} {answer.status}")
+
+    def refused(self, call: Call, error: errors.ApiError) -> None:
+        self.lines.append(f"refused {call.verb} {error.code}")
+
+    def unknown(self, call: Call) -> None:
+        self.lines.append(f"unknown {call.verb}")
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(
+    ("reply", "told"),
+    [
+        (Reply(201, thing()), "answered create 201"),
+        (status(409, "AlreadyExists"), "refused create 409"),
+        (status(500, "InternalError"), "unknown create"),
+        (errors.AnswerLost("", "reset"), "unknown create"),
+        (Reply(201, [b"{", FOREVER]), "unknown create"),
+    ],
+    ids=["answered", "refused", "server failed", "answer lost", "deadline"],
+)
+async def test_an_observer_sees_every_write_and_what_came_of_it(
+    reply: Reply | errors.SetpointError, told: str
+) -> None:
+    diary = Diary()
+    client = Client(transport=Peer([reply])).observed_by(diary)
+    with suppress(errors.SetpointError):
+        await client.create(Thing(metadata=ObjectMeta(name="a")))
+    assert diary.lines == ["before create default/a", told]
+
+
+async def test_an_observer_is_told_of_a_cancelled_write() -> None:
+    diary = Diary()
+    client = Client(transport=Peer([Reply(201, [FOREVER])])).observed_by(diary)
+    writing = asyncio.create_task(client.create(Thing(metadata=ObjectMeta(name="a"))))
+    while not diary.lines:
+        await asyncio.sleep(0)
+    writing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await writing
+    assert diary.lines[-1] == "unknown create"
+
+
+async def test_an_observer_may_refuse_a_write_before_it_is_sent_and_does_not_see_reads() -> None:
+    peer = Peer(lambda _: Reply(200, thing()))
+    client = Client(transport=peer).observed_by(Diary(closed=True))
+    await client.get(Thing, "a")
+    for write in (
+        client.create(Thing(metadata=ObjectMeta(name="a"))),
+        client.patch(Thing, "a", MergePatch({})),
+        client.delete(Thing, "a"),
+        client.scale(Thing, "a", 1),
+        client.evict("a"),
+    ):
+        with pytest.raises(RuntimeError, match="no more writes"):
+            await write
+    assert len(peer.requests) == 1

@@ -155,6 +155,22 @@ async def test_output_that_nobody_reads_is_bounded() -> None:
             await anext(process.stderr)
 
 
+async def test_output_that_is_read_may_be_of_any_length() -> None:
+    call = exec_call(POD, ["head", "-c", "500000", "/dev/zero"])
+    async with connected(Kubelet()) as open_, start(open_, call, unread_limit=50_000) as process:
+        assert sum([len(data) async for data in process.stdout]) == 500_000
+
+
+async def test_a_reader_gets_at_once_what_another_received_for_it() -> None:
+    call = exec_call(POD, [*SH, "echo now >&2; read x; echo done"], stdin=True)
+    async with connected(Kubelet()) as open_, start(open_, call) as process:
+        reading = asyncio.ensure_future(process.stdout.read())
+        await asyncio.sleep(0)  # it is the one that receives
+        assert await anext(process.stderr) == b"now\n"
+        await process.stdin.write(b"\n")
+        assert await reading == b"done\n"
+
+
 async def test_collected_output_is_bounded() -> None:
     call = exec_call(POD, ["head", "-c", "100000", "/dev/zero"])
     async with connected(Kubelet()) as open_:

@@ -25,7 +25,7 @@ from setpoint.api import (
     Model,
     Object,
     ObjectMeta,
-    Scale,
+    ScalePaths,
     StrategicPatch,
     crd_of,
 )
@@ -63,7 +63,7 @@ class Shelf(
     group="library.setpoint.dev",
     version="v1",
     plural="shelves",
-    scale=Scale(spec_path=".spec.size", status_path=".status.books", selector_path=".status.selector"),
+    scale=ScalePaths(spec_path=".spec.size", status_path=".status.books", selector_path=".status.selector"),
 ):
     """Where books stand."""
 
@@ -629,7 +629,7 @@ async def whoami(client: Client) -> str:
 
 async def until_changed(client: Client, name: str) -> str:
     async with asyncio.timeout(45):
-        while (seen := await whoami(client)) == name:  # noqa: ASYNC110 - only the server knows
+        while (seen := await whoami(client)) == name:
             await asyncio.sleep(0.1)
     return seen
 

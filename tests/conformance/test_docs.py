@@ -56,8 +56,8 @@ def test_the_example_of_pods_finds_the_server_that_kubectl_would(kube: ControlPl
     assert kube.url in run(sys.executable, "examples/pods.py", KUBECONFIG=str(kube.kubeconfig))
 
 
-def test_kubectl_takes_what_the_example_of_a_kind_prints(kube: ControlPlane) -> None:
-    kubectl = (str(kube.binaries.kubectl), "--kubeconfig", str(kube.kubeconfig))
+def test_kubectl_takes_what_the_example_of_a_kind_prints(kube: ControlPlane, tmp_path: Path) -> None:
+    kubectl = (str(kube.binaries.kubectl), f"--kubeconfig={kube.kubeconfig}", f"--cache-dir={tmp_path}")
     definition = run(sys.executable, "examples/webapp.py")
     run(*kubectl, "apply", "--filename", "-", stdin=definition)
     established = "--for=condition=established"

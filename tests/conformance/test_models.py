@@ -101,7 +101,7 @@ def gardens(kube: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 async def install_gardens(kube: ControlPlane) -> None:
     async with Client(Config.load(kube.kubeconfig)) as client, asyncio.timeout(30):
         await client.apply(crd_of(Garden), force=True)
-        while ("models.setpoint.dev", "v1") not in await index_of(client):  # noqa: ASYNC110 (nothing to watch)
+        while ("models.setpoint.dev", "v1") not in await index_of(client):
             await asyncio.sleep(0.05)
 
 

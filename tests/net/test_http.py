@@ -230,6 +230,27 @@ async def test_cancelling_a_request_closes_its_connection() -> None:
             await request
 
 
+async def test_cancelling_does_not_wait_for_a_peer_that_no_longer_listens(tmp_path: Path) -> None:
+    asked = asyncio.Event()
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await head(reader)
+        asked.set()
+        writer.transport.pause_reading()  # type: ignore[attr-defined]
+        await forever()
+
+    context = client_context()
+    async with peer(talk, server_context(for_server(), tmp_path)) as port:
+        transport = HttpTransport(Endpoint(f"https://127.0.0.1:{port}", ssl_context=lambda: context))
+        request = asyncio.ensure_future(transport(get()))
+        await asked.wait()
+        request.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await request
+        # A connection still saying goodbye would be an unclosed one when the test ends.
+        await transport.close()
+
+
 async def test_cancelling_a_read_closes_its_connection() -> None:
     gone = asyncio.Event()
 

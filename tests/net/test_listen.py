@@ -151,14 +151,13 @@ async def test_leaving_lets_requests_under_way_finish() -> None:
         await finish.wait()
         return Answer(body=b"done")
 
-    async with HttpTransport(Endpoint("http://127.0.0.1:1")):
-        async with serve(app) as address:
-            transport = at(address.port)
-            asking = asyncio.ensure_future(whole(transport, get()))
-            await began.wait()
-            asyncio.get_running_loop().call_soon(finish.set)
-        assert await asking == b"done"
-        await transport.close()
+    async with serve(app) as address:
+        transport = at(address.port)
+        asking = asyncio.ensure_future(whole(transport, get()))
+        await began.wait()
+        asyncio.get_running_loop().call_soon(finish.set)
+    assert await asking == b"done"
+    await transport.close()
 
 
 async def test_leaving_cancels_what_does_not_finish_in_time() -> None:

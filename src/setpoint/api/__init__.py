@@ -6,7 +6,7 @@ Define a kind with ``CustomResource`` and ``Model``, say more about its fields w
 
 from msgspec import field
 
-from setpoint.api.crd import CustomResource, PrinterColumn, Scale, crd_of
+from setpoint.api.crd import CustomResource, PrinterColumn, ScalePaths, crd_of
 from setpoint.api.forms import Form, key_of, metadata_only, untyped
 from setpoint.api.int_or_string import IntOrString, scaled_value
 from setpoint.api.markers import (
@@ -91,7 +91,7 @@ __all__ = [
     "Quantity",
     "Resource",
     "Rule",
-    "Scale",
+    "ScalePaths",
     "Status",
     "StrategicPatch",
     "Time",

@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, get_args
+from dataclasses import replace
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, cast, get_args
 
 from msgspec import Struct
 
@@ -56,7 +57,7 @@ class PrinterColumn(Struct, frozen=True):
     priority: int = 0
 
 
-class Scale(Struct, frozen=True, kw_only=True):
+class ScalePaths(Struct, frozen=True, kw_only=True):
     """Where ``kubectl scale`` and autoscalers find the number of replicas, and the selector of their pods."""
 
     spec_path: str = ".spec.replicas"
@@ -71,7 +72,7 @@ class Definition(Struct, frozen=True, kw_only=True):
     served: bool = True
     deprecated: bool | str = False  # text: the warning that users of this version see
     printer_columns: tuple[PrinterColumn, ...] = ()
-    scale: Scale | None = None
+    scale: ScalePaths | None = None
     selectable_fields: tuple[str, ...] = ()
     annotations: Mapping[str, str] = {}
 
@@ -90,24 +91,26 @@ class CustomResourceMeta(ModelMeta):
         served: bool = True,
         deprecated: bool | str = False,
         printer_columns: Iterable[PrinterColumn] = (),
-        scale: Scale | None = None,
+        scale: ScalePaths | None = None,
         selectable_fields: Iterable[str] = (),
         annotations: Mapping[str, str] | None = None,
         **config: Any,
     ) -> _Meta:
-        namespace["__definition__"] = Definition(
-            storage=storage,
-            served=served,
-            deprecated=deprecated,
-            printer_columns=tuple(printer_columns),
-            scale=scale,
-            selectable_fields=tuple(selectable_fields),
-            annotations=dict(annotations or {}),
-        )
-        cls = super().__new__(mcls, name, bases, namespace, **config)
+        cls: Any = super().__new__(mcls, name, bases, namespace, **config)
         if "resource" in namespace:
+            parts = {"status": "status" in cls.__struct_fields__, "scale": scale is not None}
+            cls.resource = replace(cls.resource, subresources=tuple(part for part in parts if parts[part]))
+            cls.__definition__ = Definition(
+                storage=storage,
+                served=served,
+                deprecated=deprecated,
+                printer_columns=tuple(printer_columns),
+                scale=scale,
+                selectable_fields=tuple(selectable_fields),
+                annotations=dict(annotations or {}),
+            )
             _check(cls)
-        return cls
+        return cast("_Meta", cls)
 
 
 class CustomResource(Object, metaclass=CustomResourceMeta):
@@ -214,11 +217,14 @@ def _subresources(cls: type[CustomResource], schema: Schema) -> dict[str, Any]:
 def _column(cls: type[CustomResource], column: PrinterColumn, schema: Schema) -> dict[str, Any]:
     if not column.path.startswith("."):
         raise _refused(cls, f"the path {column.path!r} of column {column.name!r} must begin with a dot")
+    known = get_args(ColumnType)
+    if column.type not in (None, *known):
+        raise _refused(cls, f"column {column.name!r} has the type {column.type!r}; write one of {known}")
     found = _find(cls, column.path, schema) if re.fullmatch(_PATH, column.path) else {}
     guessed = "date" if found.get("format") == "date-time" else found.get("type")
     written: dict[str, Any] = {
         "name": column.name,
-        "type": column.type or (guessed if guessed in get_args(ColumnType) else "string"),
+        "type": column.type or (guessed if guessed in known else "string"),
         "jsonPath": column.path,
         "description": column.description,
         "format": column.format,

@@ -12,7 +12,6 @@ A form knows the kind and how to read one object's bytes; it knows nothing of se
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -29,7 +28,7 @@ _JSON = "application/json"
 _PARTIAL = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1,application/json"
 
 
-class Form(ABC, Generic[T]):
+class Form(Generic[T]):
     """A kind, and the Python form its objects take."""
 
     gvk: GroupVersionKind
@@ -37,9 +36,9 @@ class Form(ABC, Generic[T]):
     accept: str = _JSON
     accept_list: str = _JSON
 
-    @abstractmethod
     def decode(self, data: bytes) -> T:
         """Read one object."""
+        raise NotImplementedError
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.gvk}>"
@@ -106,7 +105,9 @@ def metadata_only(kind: type[T] | Form[T]) -> Form[PartialObjectMetadata]:
 
 def form_of(kind: type[T] | Form[T]) -> Form[T]:
     """The form that a verb's first argument stands for."""
-    return kind if isinstance(kind, Form) else _typed(kind)
+    if isinstance(kind, Form):
+        return kind
+    return _typed(kind)
 
 
 def _typed(model: type[T]) -> Form[T]:

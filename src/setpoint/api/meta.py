@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from setpoint.api.model import ManagedFieldsEntry, Model, Object, ObjectMeta, OwnerReference
 from setpoint.api.times import Time
@@ -46,6 +46,18 @@ __all__ = [
     "is_true",
     "set_condition",
 ]
+
+
+class Conditional(Protocol):
+    """What every kind of condition has: this file's, and those that built-in kinds have of their own."""
+
+    @property
+    def type(self) -> str: ...
+    @property
+    def status(self) -> str: ...
+
+
+AnyCondition = TypeVar("AnyCondition", bound=Conditional)
 
 
 class PartialObjectMetadata(Object):
@@ -230,12 +242,12 @@ class APIGroup(Model, rename={"server_address_by_client_cidrs": "serverAddressBy
     server_address_by_client_cidrs: list[ServerAddressByClientCIDR] | None = None
 
 
-def find_condition(conditions: Iterable[Condition], type: str) -> Condition | None:  # noqa: A002
-    """The condition of this type, if there is one."""
-    return next((condition for condition in conditions if condition.type == type), None)
+def find_condition(conditions: Iterable[AnyCondition] | None, type: str) -> AnyCondition | None:  # noqa: A002
+    """The condition of this type, if there is one; built-in kinds' own conditions are found as well."""
+    return next((condition for condition in conditions or () if condition.type == type), None)
 
 
-def is_true(conditions: Iterable[Condition], type: str) -> bool:  # noqa: A002
+def is_true(conditions: Iterable[Conditional] | None, type: str) -> bool:  # noqa: A002
     """Whether there is a condition of this type, and its status is True."""
     found = find_condition(conditions, type)
     return found is not None and found.status == "True"

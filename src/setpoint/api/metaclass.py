@@ -75,6 +75,8 @@ class ModelMeta(StructMeta):
                 subresources=tuple(subresources),
             )
             _add_kind(namespace, resource)
+        elif group or kind or plural:
+            raise TypeError(f"{name} does not say its version; a class that stands for a kind needs one")
         if rules:
             namespace["__rules__"] = tuple(rules)
         if isinstance(rename, Mapping):  # the names that are not plain camelCase

@@ -128,6 +128,11 @@ class Object(Model, dict=True):
         obj.__dict__["_read"] = data
         return obj
 
+    def __repr__(self) -> str:
+        if self.kind == "Secret" and self.api_version == "v1":
+            return f"{type(self).__name__}({_shown_of_secret(self)})"
+        return super().__repr__()
+
     if not TYPE_CHECKING:  # a type checker would take this to mean that any attribute may be set
 
         def __setattr__(self, name: str, value: object) -> None:
@@ -230,6 +235,16 @@ def _decoder(model: type[T]) -> msgspec.json.Decoder[T]:
     if known is None:
         known = _decoders[model] = msgspec.json.Decoder(model, dec_hook=_from_json)
     return known
+
+
+def _shown_of_secret(secret: Object) -> str:
+    """Names and keys, no values: logs are read by more people than Secrets are.
+
+    The annotations are left out too: kubectl keeps a copy of what was applied there.
+    """
+    keys = sorted({*(getattr(secret, "data", None) or ()), *(getattr(secret, "string_data", None) or ())})
+    said = (f"{key}=…" for key in keys)
+    return ", ".join([f"{secret.metadata.namespace or ''}/{secret.metadata.name or ''}", *said])
 
 
 def _values(obj: Object) -> dict[str, Any]:

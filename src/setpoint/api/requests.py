@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 from urllib.parse import quote
 
@@ -24,8 +23,7 @@ JSON = "application/json"
 _plain = re.compile(r"[A-Za-z0-9._~-]+").fullmatch  # needs no quoting; nearly every name
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(msgspec.Struct, frozen=True, gc=False):
     """One request, without the words that depend on who sends it and where."""
 
     verb: str  # Kubernetes' word, as RBAC spells it
@@ -34,9 +32,19 @@ class Call:
     doing: str  # for errors: "update apps/v1 Deployment shop/web"
     accept: str = JSON
     content_type: str = JSON
-    body: bytes | None = field(default=None, repr=False)
+    body: bytes | None = None
     upgrade: tuple[str, ...] = ()
     secretive: bool = False  # about a kind that holds secrets: its bodies stay out of errors
+    resource: Resource | None = None  # what it is about, where it is about objects
+    key: Key | None = None
+    subresource: str = ""
+
+    @property
+    def is_write(self) -> bool:
+        return self.method != "GET"
+
+    def __repr__(self) -> str:
+        return f"<Call {self.method} {self.target}: {self.doing}>"  # never the body
 
 
 def path_of(resource: Resource, namespace: str = "", name: str = "", subresource: str = "") -> str:
@@ -54,12 +62,8 @@ def path_of(resource: Resource, namespace: str = "", name: str = "", subresource
 
 def with_query(path: str, query: Mapping[str, object]) -> str:
     """The path with its parameters; None and "" are left out, True is written as Kubernetes reads it."""
-    said = "&".join(
-        f"{name}={quote(_text(value), safe='')}"
-        for name, value in query.items()
-        if value is not None and value != ""
-    )
-    return f"{path}?{said}" if said else path
+    said = [f"{name}={_text(value)}" for name, value in query.items() if value is not None and value != ""]
+    return f"{path}?{'&'.join(said)}" if said else path
 
 
 def describe(verb: str, resource: Resource, key: Key | None, subresource: str = "") -> str:
@@ -112,4 +116,5 @@ def _segment(what: str, text: str) -> str:
 
 
 def _text(value: object) -> str:
-    return ("true" if value else "false") if isinstance(value, bool) else str(value)
+    text = ("true" if value else "false") if isinstance(value, bool) else str(value)
+    return text if _plain(text) else quote(text, safe="")

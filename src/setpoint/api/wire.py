@@ -18,6 +18,8 @@ The items of a list of built-in kinds come without ``apiVersion`` and ``kind``; 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from setpoint.api.names import Key
@@ -61,8 +63,8 @@ class Metadata(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     generation: int = 0
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
-    labels: dict[str, str] | None = None
-    annotations: dict[str, str] | None = None
+    labels: Mapping[str, str] | None = None  # not to be changed: a cache shares equal ones between objects
+    annotations: Mapping[str, str] | None = None
     owner_references: tuple[Owner, ...] | None = None
     finalizers: tuple[str, ...] | None = None
 
@@ -97,6 +99,22 @@ def read_metadata(data: bytes) -> Metadata:
         return _objects.decode(data).metadata
     except _UNREADABLE as error:
         raise Malformed(f"no Kubernetes object in these {len(data)} bytes: {error}") from None
+
+
+def strip_managed_fields(data: bytes) -> bytes:
+    """The object without its managedFields, which are often a third of it; all else is as it was.
+
+    An update with such an object leaves the server's managedFields as they are.
+    """
+    if _MANAGED not in data:
+        return data
+    try:
+        whole = _parts.decode(data)
+        metadata = _parts.decode(whole["metadata"])
+        del metadata["managedFields"]
+    except (*_UNREADABLE, KeyError):
+        return data  # it only stands in some text
+    return msgspec.json.encode({**whole, "metadata": metadata})
 
 
 # ── Lists ───────────────────────────────────────────────────────────────────────────────────────────
@@ -142,6 +160,11 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
     type: str
     object: bytes
     metadata: Metadata
+
+    @property
+    def ends_initial_events(self) -> bool:
+        """Whether this bookmark says that every object there was has been sent, where that was asked for."""
+        return (self.metadata.annotations or {}).get(INITIAL_EVENTS_END) == "true"
 
 
 def read_frame(line: bytes) -> Frame:
@@ -227,6 +250,8 @@ class _Frame(msgspec.Struct, gc=False):
 
 
 _objects = msgspec.json.Decoder(_Object)
+_parts = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_MANAGED = b'"managedFields"'
 _pages = msgspec.json.Decoder(_List)
 _frames = msgspec.json.Decoder(_Frame)
 

@@ -108,7 +108,8 @@ async def documents_of(client: Client, index: Mapping[GroupVersion, str]) -> dic
     found: dict[GroupVersion, Document] = {}
     for served, path in index.items():
         try:
-            body = await client.fetch(path)
+            # Without the hash, which would be of an older document if a CRD was installed meanwhile.
+            body = await client.fetch(path.partition("?")[0])
         except ServiceUnavailable as error:
             click.echo(f"Left out: {error}", err=True)
             continue

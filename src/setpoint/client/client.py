@@ -11,9 +11,10 @@ No retry, credential or connection here: ``sender.py`` sends what this file asks
 
 from __future__ import annotations
 
+import copy
 import random
-from collections.abc import Awaitable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing
 from types import TracebackType
 from typing import Any, Self, TypeAlias, TypedDict, TypeVar, Unpack, overload
 
@@ -33,13 +34,13 @@ from setpoint.api.requests import (
     with_query,
 )
 from setpoint.api.selectors import FieldSelection, LabelSelection, field_selection, label_selection
-from setpoint.api.wire import Page, split_page
+from setpoint.api.wire import Frame, Page, split_page
 from setpoint.client import forwarding, streams
 from setpoint.client.auth import Credentials
 from setpoint.client.config import Config
 from setpoint.client.discovery import Discovery
 from setpoint.client.listing import Listing
-from setpoint.client.sender import Nobody, Sender
+from setpoint.client.sender import Guard, Nobody, Observer, Sender
 from setpoint.client.subresources import (
     Scale,
     Token,
@@ -49,7 +50,7 @@ from setpoint.client.subresources import (
     scale_patch,
     token_request,
 )
-from setpoint.client.watching import LIVENESS, Watch
+from setpoint.client.watching import LIVENESS, Watch, frames
 from setpoint.errors import BadAnswer, NotFound
 from setpoint.net.http import Endpoint, HttpTransport
 from setpoint.net.transport import Response, Transport
@@ -153,6 +154,22 @@ class Client:
         self._field_validation = field_validation
         self.discovery = Discovery(self._discover)
 
+    def guarded_by(self, guard: Guard) -> Self:
+        """The same client, which asks the guard before each try of every write (and of every command run in a
+        pod).  What the guard raises is raised to the caller, and nothing is sent.  It ends with this one.
+        """
+        twin = copy.copy(self)
+        twin._sender = self._sender.guarded_by(guard)  # noqa: SLF001 - a copy of ourselves
+        twin._http = None  # noqa: SLF001
+        return twin
+
+    def observed_by(self, observer: Observer) -> Self:
+        """The same client, with an observer of every write made through it.  It ends with this one."""
+        twin = copy.copy(self)
+        twin._sender = self._sender.observed_by(observer)  # noqa: SLF001 - a copy of ourselves
+        twin._http = None  # noqa: SLF001
+        return twin
+
     def __repr__(self) -> str:
         return f"<Client of {self.config.server}>"
 
@@ -205,21 +222,50 @@ class Client:
     ) -> Listing[T]:
         """The objects of a kind: ``await`` it for all of them at once, or ``async for`` it page by page."""
         form = form_of(kind)
-        query = {**_selection(select), "limit": page_size or None}
-        start = {"resourceVersion": resource_version, "resourceVersionMatch": resource_version_match}
 
         async def fetch(token: str) -> Page:
-            resource = form.resource or await self._find(form)
-            place = {"continue": token} if token else start
-            key = _collection(resource, select.get("namespace"))
-            call = _call("list", resource, key, query={**query, **place}, accept=form.accept_list)
-            body = (await self._sender.send(call, timeout)).body
-            try:
-                return split_page(body)
-            except ValueError as error:
-                raise BadAnswer(call.doing, f"the answer is no list: {error}") from error
+            return await self.list_page(
+                form,
+                token,
+                resource_version=resource_version,
+                resource_version_match=resource_version_match,
+                page_size=page_size,
+                timeout=timeout,
+                **select,
+            )
 
         return Listing(fetch, form.decode)
+
+    async def list_page(
+        self,
+        kind: type[T] | Form[T],
+        token: str = "",
+        *,
+        resource_version: str | None = None,
+        resource_version_match: str | None = None,
+        page_size: int = PAGE_SIZE,
+        timeout: float | None = None,
+        **select: Unpack[SelectOptions],
+    ) -> Page:
+        """One page of a list, its objects as bytes.
+
+        With ``token``, as the page before gave it, the page after that one, of the same moment.
+        """
+        form = form_of(kind)
+        resource = form.resource or await self._find(form)
+        place = (
+            {"continue": token}
+            if token
+            else {"resourceVersion": resource_version, "resourceVersionMatch": resource_version_match}
+        )
+        query = {**_selection(select), "limit": page_size or None, **place}
+        key = _collection(resource, select.get("namespace"))
+        call = _call("list", resource, key, query=query, accept=form.accept_list)
+        body = (await self._sender.send(call, timeout)).body
+        try:
+            return split_page(body)
+        except ValueError as error:
+            raise BadAnswer(call.doing, f"the answer is no list: {error}") from error
 
     def watch(
         self,
@@ -241,24 +287,10 @@ class Client:
         done.
         """
         form = form_of(kind)
-        query = {"watch": True, "allowWatchBookmarks": True, **_selection(select)}
-        start: dict[str, object] = {"resourceVersion": resource_version}
-        if initial_events:
-            start |= {"sendInitialEvents": True, "resourceVersionMatch": "NotOlderThan"}
+        start = _start(resource_version, initial_events=initial_events)
 
         async def open_from(version: str | None) -> Response:
-            resource = form.resource or await self._find(form)
-            place = start if version is None else {"resourceVersion": version}
-            seconds = random.randint(*WATCH_SECONDS)  # noqa: S311 - no secret
-            key = _collection(resource, select.get("namespace"))
-            call = _call(
-                "watch",
-                resource,
-                key,
-                query={**query, "timeoutSeconds": seconds, **place},
-                accept=form.accept,
-            )
-            return await self._sender.open(call)
+            return await self._open_watch(form, start if version is None else _start(version), select)
 
         resumable = not initial_events and resource_version not in {None, "", "0"}
         return Watch(
@@ -269,6 +301,45 @@ class Client:
             liveness=liveness,
             secretive=form.resource is not None and is_secretive(form.resource),
         )
+
+    async def watch_once(
+        self,
+        kind: type[T] | Form[T],
+        *,
+        resource_version: str | None = None,
+        initial_events: bool = False,
+        patience: Callable[[], float],
+        **select: Unpack[SelectOptions],
+    ) -> AsyncGenerator[Sequence[Frame], None]:
+        """One connection of a watch, its objects as bytes, in the batches in which they arrive.
+
+        The first batch is empty: the server has agreed.  Nothing is resumed; ``patience`` says, each time,
+        for how many seconds nothing need arrive.  Close it (``contextlib.aclosing``) to end the connection.
+        """
+        form = form_of(kind)
+        response = await self._open_watch(
+            form, _start(resource_version, initial_events=initial_events), select
+        )
+        secretive = form.resource is not None and is_secretive(form.resource)
+        connection = frames(response, f"watch {form.gvk}", patience=patience, secretive=secretive)
+        async with aclosing(connection):
+            yield []
+            async for batch in connection:
+                yield batch
+
+    async def _open_watch(
+        self, form: Form[Any], start: Mapping[str, object], select: SelectOptions
+    ) -> Response:
+        resource = form.resource or await self._find(form)
+        query = {
+            "watch": True,
+            "allowWatchBookmarks": True,
+            **_selection(select),
+            "timeoutSeconds": random.randint(*WATCH_SECONDS),  # noqa: S311 - no secret
+            **start,
+        }
+        key = _collection(resource, select.get("namespace"))
+        return await self._sender.open(_call("watch", resource, key, query=query, accept=form.accept))
 
     @overload
     async def create(self, obj: ModelT, **options: Unpack[WriteOptions]) -> ModelT: ...
@@ -694,6 +765,9 @@ def _call(
         content_type,
         body,
         secretive=is_secretive(resource, subresource),
+        resource=resource,
+        key=key,
+        subresource=subresource,
     )
 
 
@@ -701,6 +775,13 @@ def _collection(resource: Resource, namespace: str | None) -> Key:
     if namespace and not resource.namespaced:
         raise ValueError(f"{resource.gvk} belongs to no namespace: leave namespace={namespace!r} out")
     return Key(namespace or "", "")
+
+
+def _start(version: str | None, *, initial_events: bool = False) -> dict[str, object]:
+    start: dict[str, object] = {"resourceVersion": version}
+    if initial_events:
+        start |= {"sendInitialEvents": True, "resourceVersionMatch": "NotOlderThan"}
+    return start
 
 
 def _selection(select: SelectOptions) -> dict[str, object]:

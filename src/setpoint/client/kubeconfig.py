@@ -25,7 +25,6 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from setpoint.api import yaml
 from setpoint.errors import ConfigError
 
 EXEC_EXTENSION = "client.authentication.k8s.io/exec"  # a cluster's own words to a credential plugin
@@ -165,6 +164,8 @@ class Choice(NamedTuple):
 
 def parse(text: str | bytes, origin: str) -> Kubeconfig:
     """What one file says.  ``origin`` is its absolute path, or any other name for errors."""
+    from setpoint.api import yaml  # noqa: PLC0415 - in a pod nobody reads YAML, and loading it takes a while
+
     doing = f"load kubeconfig {origin}"
     try:
         content = _without_nulls(yaml.load(text))

@@ -10,20 +10,28 @@ Which failures are tried again is decided in ``retry.py``; when credentials are 
 from __future__ import annotations
 
 import asyncio
+import copy
 import logging
 import random
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from typing import Protocol, TypeAlias, TypeVar
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 from setpoint.api.requests import Call
 from setpoint.api.status import refusal
 from setpoint.client.retry import SAFE_TO_REPEAT, wait_before_retry
-from setpoint.errors import ApiError, DeadlineExceeded, SetpointError, TransportError, Unauthorized
+from setpoint.errors import (
+    ApiError,
+    DeadlineExceeded,
+    ServerError,
+    SetpointError,
+    TransportError,
+    Unauthorized,
+)
 from setpoint.net.transport import Request, Response, Transport
 
 R = TypeVar("R")
+Guard: TypeAlias = Callable[[Call], None]  # may raise: then the call is not sent, or not sent again
 Attempt: TypeAlias = Callable[[Call, Mapping[str, str]], Awaitable[R]]
 
 warnings_log = logging.getLogger("setpoint.warnings")
@@ -51,8 +59,23 @@ class Nobody:
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Observer(Protocol):
+    """Sees every write before it is sent, and then exactly one of the three things that may come of it."""
+
+    def before(self, call: Call) -> None:
+        """May raise: then nothing is sent."""
+
+    def answered(self, call: Call, answer: Answer) -> None:
+        """It happened."""
+
+    def refused(self, call: Call, error: ApiError) -> None:
+        """It did not happen."""
+
+    def unknown(self, call: Call) -> None:
+        """No answer came, or the server gave up half-way: it may have happened, or may yet."""
+
+
+class Answer(NamedTuple):
     """A whole answer with a good status."""
 
     status: int
@@ -71,10 +94,40 @@ class Sender:
         self._headers = dict(headers)
         self._timeout = timeout
         self._warned: dict[str, None] = {}
+        self._observer: Observer | None = None
+        self._guards: tuple[Guard, ...] = ()
+
+    def guarded_by(self, guard: Guard) -> Sender:
+        """The same server and user; the guard is asked before every try of a write that goes this way."""
+        twin = copy.copy(self)
+        twin._guards = (*self._guards, guard)  # noqa: SLF001 - a copy of ourselves
+        return twin
+
+    def observed_by(self, observer: Observer) -> Sender:
+        """The same server and user, with an observer of the writes that go this way."""
+        twin = copy.copy(self)
+        twin._observer = observer  # noqa: SLF001 - a copy of ourselves
+        return twin
 
     async def send(self, call: Call, timeout: float | None = None) -> Answer:
         """Send the call and read the whole answer."""
-        return await self._in_time(call, self._read, timeout)
+        if self._observer is None or not call.is_write:
+            return await self._in_time(call, self._read, timeout)
+        self._ask_guards(call)
+        self._observer.before(call)
+        try:
+            answer = await self._in_time(call, self._read, timeout)
+        except ApiError as error:
+            if isinstance(error, ServerError):
+                self._observer.unknown(call)
+            else:
+                self._observer.refused(call, error)
+            raise
+        except BaseException:  # cancelled, too: the request may be on its way
+            self._observer.unknown(call)
+            raise
+        self._observer.answered(call, answer)
+        return answer
 
     async def open(self, call: Call, timeout: float | None = None) -> Response:
         """Send the call and leave the body to be read as it arrives.  The deadline covers the opening."""
@@ -98,6 +151,7 @@ class Sender:
                 while True:
                     tries += 1
                     who = await self._credentials.headers()
+                    self._ask_guards(call)  # at the last moment, and again before each further try
                     try:
                         return await attempt(call, who)
                     except ApiError as error:
@@ -118,6 +172,11 @@ class Sender:
         except TimeoutError:
             before = f"; before that: {last.message}" if last else ""
             raise DeadlineExceeded(call.doing, f"no answer within {seconds:g} s{before}") from last
+
+    def _ask_guards(self, call: Call) -> None:
+        if call.is_write or call.upgrade:  # a command run in a pod is no write by its method, but by its nature
+            for guard in self._guards:
+                guard(call)
 
     async def _exchange(self, call: Call, who: Mapping[str, str]) -> Response:
         headers = {"Accept": call.accept, **self._headers, **who}

@@ -11,7 +11,8 @@ Promises:
 4. What will not pass by itself (no permission, no such kind, rubbish in place of events) is raised.  The rest
    is waited out: 0.8 s, doubling to 30 s, with jitter.
 
-``connect`` is one connection and decides nothing; ``Watch`` is any number of them, one after the other.
+``frames`` is one connection and decides nothing; ``Watch`` is any number of them, one after the other.
+``setpoint.cache`` has its own way of going on, and uses ``frames`` alone.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from types import TracebackType
 from typing import Generic, Literal, Self, TypeAlias, TypeVar
 
 from setpoint.api.status import refusal
-from setpoint.api.wire import INITIAL_EVENTS_END, LineSplitter, read_frame
+from setpoint.api.wire import Frame, LineSplitter, read_frame
 from setpoint.errors import (
     AnswerLost,
     BadAnswer,
@@ -70,20 +71,26 @@ Event: TypeAlias = Change[T] | Bookmark
 Open: TypeAlias = Callable[[str | None], Awaitable[Response]]  # from this version on; None: as first asked
 
 
-async def connect(
-    response: Response, doing: str, decode: Callable[[bytes], T], *, liveness: float, secretive: bool = False
-) -> AsyncGenerator[Event[T], None]:
-    """The events of one connection, until the server ends it."""
+async def frames(
+    response: Response, doing: str, *, patience: Callable[[], float], secretive: bool = False
+) -> AsyncGenerator[list[Frame], None]:
+    """What one connection brings, as it arrives, until the server ends it.
+
+    ``patience`` says, each time, for how many seconds nothing need arrive; then the connection is dead.
+    """
     splitter = LineSplitter()
     chunks = response.chunks()
     try:
-        while (chunk := await _next(chunks, doing, liveness)) is not None:
+        while (chunk := await _next(chunks, doing, patience())) is not None:
             try:
                 lines = splitter.feed(chunk)
             except ValueError as error:
                 raise BadAnswer(doing, str(error)) from error
-            for line in lines:
-                yield _event(line, doing, decode, secretive=secretive)
+            whole, failure = _whole(lines, doing, secretive=secretive)
+            if whole:
+                yield whole
+            if failure is not None:
+                raise failure
         if splitter.rest:
             raise AnswerLost(doing, "the connection ended in the middle of an event")
     finally:
@@ -146,18 +153,19 @@ class Watch(Generic[T]):
             seen = False
             failure: SetpointError | None = None
             try:
-                connection = connect(
+                connection = frames(
                     await self._open(self._resume_from),
                     self._doing,
-                    self._decode,
-                    liveness=self._liveness,
+                    patience=lambda: self._liveness,
                     secretive=self._secretive,
                 )
                 async with aclosing(connection):
-                    async for event in connection:
-                        seen = True
-                        self._note(event)
-                        yield event
+                    async for batch in connection:
+                        for frame in batch:
+                            seen = True
+                            event = _event(frame, self._decode)
+                            self._note(event)
+                            yield event
             except BadAnswer:
                 raise
             except (TransportError, WatchStalled, TooManyRequests, ServerError) as error:
@@ -191,32 +199,43 @@ class Watch(Generic[T]):
                 self._resume_from = version
 
 
-async def _next(chunks: AsyncIterator[bytes], doing: str, liveness: float) -> bytes | None:
+async def _next(chunks: AsyncIterator[bytes], doing: str, patience: float) -> bytes | None:
     """The next chunk; None at the end."""
     try:
-        async with asyncio.timeout(liveness):
+        async with asyncio.timeout(patience):
             return await anext(chunks, None)
     except TimeoutError:
-        raise WatchStalled(doing, f"nothing arrived for {liveness:g} s, not even a bookmark") from None
+        raise WatchStalled(doing, f"nothing arrived for {patience:g} s, not even a bookmark") from None
     except TransportError as error:
         raise error.during(doing) from error.__cause__
 
 
-def _event(line: bytes, doing: str, decode: Callable[[bytes], T], *, secretive: bool) -> Event[T]:
-    try:
-        frame = read_frame(line)
-    except ValueError as error:
-        raise BadAnswer(doing, f"the server sent something that is no watch event: {error}") from error
+def _whole(lines: list[bytes], doing: str, *, secretive: bool) -> tuple[list[Frame], SetpointError | None]:
+    """The events in these lines, up to the first that is an error, or is none at all."""
+    whole: list[Frame] = []
+    for line in lines:
+        try:
+            frame = read_frame(line)
+        except ValueError as error:
+            return whole, BadAnswer(doing, f"the server sent something that is no watch event: {error}")
+        if frame.type == "ERROR":
+            return whole, refusal(doing, 500, frame.object, secretive=secretive)
+        if frame.type not in _TYPES:
+            return whole, BadAnswer(doing, f"the server sent an event of the unknown type {frame.type!r}")
+        whole.append(frame)
+    return whole, None
+
+
+_TYPES = frozenset({"ADDED", "MODIFIED", "DELETED", "BOOKMARK"})
+
+
+def _event(frame: Frame, decode: Callable[[bytes], T]) -> Event[T]:
+    version = frame.metadata.resource_version
     match frame.type:
         case "ADDED" | "MODIFIED" | "DELETED":
-            return Change(frame.type, decode(frame.object), frame.metadata.resource_version)
-        case "BOOKMARK":
-            is_end = (frame.metadata.annotations or {}).get(INITIAL_EVENTS_END) == "true"
-            return Bookmark(frame.metadata.resource_version, is_end)
-        case "ERROR":
-            raise refusal(doing, 500, frame.object, secretive=secretive)
-        case unknown:
-            raise BadAnswer(doing, f"the server sent an event of the unknown type {unknown!r}")
+            return Change(frame.type, decode(frame.object), version)
+        case _:
+            return Bookmark(version, frame.ends_initial_events)
 
 
 def _wait(failures: int) -> float:

@@ -14,12 +14,12 @@ from collections.abc import Awaitable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import aiohttp
-from aiohttp import web
 
 from setpoint.errors import AnswerLost, BadAnswer
 from setpoint.net.failures import TEXT_LIMIT
 
 if TYPE_CHECKING:
+    from aiohttp import web  # the server's half, which a client need not load
     from multidict import MultiMapping
 
 HEARTBEAT = 30.0  # seconds of silence before a peer is asked whether it is still there

@@ -12,12 +12,11 @@ error here: it is a response.  Deadlines are the caller's: cancelling the call a
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from types import MappingProxyType
+from typing import NamedTuple, Protocol, TypeAlias
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """A value: what would be sent.  ``target`` is path and query, percent-encoded, from the server's root.
 
     A header that is to be sent several times has its values on lines of their own.
@@ -25,9 +24,12 @@ class Request:
 
     method: str
     target: str
-    headers: Mapping[str, str] = field(default_factory=dict)
-    body: bytes | None = field(default=None, repr=False)  # may hold Secrets: never shown
+    headers: Mapping[str, str] = MappingProxyType({})
+    body: bytes | None = None
     upgrade: tuple[str, ...] = ()  # WebSocket subprotocols to offer, best first; () asks for plain HTTP
+
+    def __repr__(self) -> str:
+        return f"<Request {self.method} {self.target}>"  # headers hold credentials, the body may hold Secrets
 
 
 class WebSocket(Protocol):
