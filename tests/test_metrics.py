@@ -88,6 +88,7 @@ OURS = {
     "setpoint_cache_wait_seconds_bucket": CONTROLLER | {"le"},
     "setpoint_cache_wait_timeouts_total": CONTROLLER,
     "setpoint_hot_loops_total": CONTROLLER,
+    "setpoint_callback_errors_total": CONTROLLER,
 }
 
 

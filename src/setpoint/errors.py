@@ -30,10 +30,12 @@
     ├── WatchStalled                 a watch was silent for longer than its liveness deadline
     ├── NotSynced                    a cache does not hold all of a kind yet; says which, and why
     ├── NotDeclared                  a read of something that no cache was told to hold
+    ├── LeadershipLost               another replica may lead by now: a write was refused, or the manager ended
     ├── StreamFailed                 an exec or port-forward stream ended with an error
     ├── QueueShutDown                a work queue has no more keys to hand out
     ├── TerminalError                raised by a reconciler: failed, and no retry before the object changes
     ├── RetryLater                   raised by a reconciler: it waits for something outside; no failure
+    ├── AlreadyOwned                 an object that was to be ours has another controller
     ├── ConfigError                  where and who could not be worked out
     │   └── CredentialError          a token file or credential plugin gave nothing usable
     ├── UnknownKind                  neither a model nor the server knows the kind
@@ -274,6 +276,12 @@ class NotDeclared(SetpointError):
     """A read of something that no cache was told to hold."""
 
 
+class LeadershipLost(SetpointError):
+    """This process does not lead, or may not any more: what it wanted to write was not sent."""
+
+    advice = "end the process and start it anew: another replica may be at work"
+
+
 class StreamFailed(SetpointError):
     """An exec or port-forward stream ended with an error."""
 
@@ -299,6 +307,10 @@ class RetryLater(SetpointError):
         super().__init__("", message or "something is not there yet")
         self.args = (seconds, self.message)
         self.seconds = seconds
+
+
+class AlreadyOwned(SetpointError):
+    """An object that was to be ours has another controller."""
 
 
 class ConfigError(SetpointError):

@@ -88,6 +88,7 @@ class ControllerMetrics:
     cache_wait_seconds: Histogram  # read-your-writes: what reads waited
     cache_wait_timeouts: Counter
     hot_loops: Counter
+    callback_errors: Counter  # predicates, mappers, streams and timers that raised
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +175,11 @@ class Metrics:
         self._hot_loops = counter(
             "setpoint_hot_loops_total", "Objects found to be written back and forth", "controller"
         )
+        self._callback_errors_of = counter(
+            "setpoint_callback_errors_total",
+            "Predicates, mappers, streams and timers that raised",
+            "controller",
+        )
         self._waited = histogram(
             "workqueue_queue_duration_seconds",
             "How long keys are due before they are taken",
@@ -232,6 +238,7 @@ class Metrics:
             cache_wait_seconds=self._cache_waits.labels(name),
             cache_wait_timeouts=self._cache_wait_timeouts.labels(name),
             hot_loops=self._hot_loops.labels(name),
+            callback_errors=self._callback_errors_of.labels(name),
         )
 
     def queue(self, name: str, read: Callable[[], QueueNumbers]) -> QueueMetrics:

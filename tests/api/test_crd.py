@@ -327,3 +327,9 @@ def test_a_custom_resource_is_used_as_any_other_object() -> None:
     assert WebApp.resource.plural == "webapps"
     assert Runner.gvk.api_version == "test.setpoint.dev/v1"
     assert Approved(data={"a": "b"}).data == {"a": "b"}
+
+
+@pytest.mark.parametrize("keyword", ["short_names", "categories", "selectable_fields"])
+def test_a_text_in_place_of_a_list_is_not_taken_for_its_letters(keyword: str) -> None:
+    with pytest.raises(TypeError, match=rf"write {keyword}=\['wa'\]"):
+        define(**{keyword: "wa"})

@@ -6,6 +6,7 @@ import dataclasses
 import datetime as dt
 import decimal
 import enum
+import math
 import uuid
 from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 
@@ -312,6 +313,9 @@ def test_a_default_that_is_another_each_time_is_refused() -> None:
         (Annotated[dict[str, str], Length(min=1)], {}, "0 is below minProperties 1"),
         (dict[str, Annotated[str, Length(max=1)]], {"a": "bb"}, "2 is above maxLength 1"),
         (Literal["a"], "b", "'b' is none of ['a']"),
+        (int, "1", "'1' is no integer"),
+        (int, True, "True is no integer"),
+        (list[str], ["a", 1], "1 is no string"),
     ],
     ids=str,
 )
@@ -320,6 +324,11 @@ def test_a_default_that_its_own_schema_refuses_is_an_error(hint: Any, default: A
     with pytest.raises(SchemaError) as refused:
         schema_of(holder)
     assert f"Holder.wrong: its default is refused by its own schema: {said}" in str(refused.value)
+
+
+def test_null_is_a_fine_default_where_a_list_may_hold_it() -> None:
+    schema = schema_of(holder_of(list[int | None], wrong=[1, None]))
+    assert schema["properties"]["wrong"]["default"] == [1, None]
 
 
 # Markers.
@@ -467,6 +476,7 @@ def test_the_keys_of_a_list_map_must_be_scalars_that_every_item_has() -> None:
         (lambda: Bounds(multiple_of=0), "above 0"),
         (lambda: Length(min=2, max=1), "fits nothing"),
         (lambda: Length(min=-1), "fits nothing"),
+        (lambda: Bounds(le=math.inf), "leave out what has no bound"),
         (lambda: Pattern("("), "is no regular expression"),
         (lambda: Pattern("(?=a)"), r"uses \(\?=, which the server's RE2 does not know"),
         (lambda: Pattern(r"(a)\1"), r"uses \\1"),
@@ -589,3 +599,8 @@ def test_descriptions_can_be_left_out() -> None:
 
 def test_object_meta_has_no_description_of_ours() -> None:
     assert "description" not in schema_of(ObjectMeta)
+
+
+def test_a_text_in_place_of_a_list_is_not_taken_for_its_letters() -> None:
+    with pytest.raises(TypeError, match=r"write keys=\['name'\]"):
+        ListType("map", keys="name")

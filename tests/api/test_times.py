@@ -260,3 +260,12 @@ def test_what_is_no_length_of_time_is_a_type_error() -> None:
     with pytest.raises(TypeError):
         sorted([Duration("1s"), 5])  # type: ignore[type-var]
     assert Duration("1s") != 1
+
+
+def test_now_is_in_utc() -> None:
+    for kind in (Time, MicroTime):
+        before = kind.of(datetime.now(UTC))
+        now = kind.now()
+        assert isinstance(now, kind)
+        assert before <= now <= kind.of(datetime.now(UTC))
+        assert now.to_wire().endswith("Z")

@@ -23,6 +23,7 @@ from setpoint.api.wire import (
     read_frame,
     read_metadata,
     split_page,
+    strip_managed_fields,
 )
 
 # As a kube-apiserver wrote it, shortened.
@@ -211,6 +212,44 @@ def test_what_is_malformed_is_not_shown(read: Any) -> None:
         read(b'{"type":"ADDED","object":{"metadata":"s3cret"},"items":"s3cret","metadata":"s3cret"}')
     assert "s3cret" not in str(caught.value)
     assert caught.value.__cause__ is None
+
+
+def test_a_bookmark_may_end_the_initial_events() -> None:
+    end = b'{"type":"BOOKMARK","object":{"metadata":{"annotations":{"k8s.io/initial-events-end":"true"}}}}'
+    assert read_frame(end).ends_initial_events
+    assert not read_frame(end.replace(b"true", b"false")).ends_initial_events
+    assert not read_frame(b'{"type":"BOOKMARK","object":{"metadata":{}}}').ends_initial_events
+
+
+# ── managedFields ───────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_object_without_its_managed_fields_is_otherwise_as_it_was() -> None:
+    whole = {
+        "kind": "Thing",
+        "metadata": {
+            "name": "a",
+            "managedFields": [{"manager": "x", "fieldsV1": {"f:spec": {}}}],
+            "uid": "u",
+        },
+        "spec": {"managedFields": "not those", "size": 1.5, "text": "ü\n", "none": None},
+    }
+    stripped = strip_managed_fields(json.dumps(whole).encode())
+    whole["metadata"].pop("managedFields")  # type: ignore[attr-defined]
+    assert json.loads(stripped) == whole
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'{"metadata":{"name":"a"},"spec":{"n": 1}}',
+        b'{"metadata":{"name":"a"},"spec":{"managedFields": 1}}',
+        b'{"data":"\\"managedFields\\""}',
+        b'"managedFields"',
+    ],
+)
+def test_what_has_no_managed_fields_stays_as_it_is(data: bytes) -> None:
+    assert strip_managed_fields(data) is data
 
 
 # ── Lines ───────────────────────────────────────────────────────────────────────────────────────────

@@ -460,7 +460,9 @@ async def test_a_plugin_that_fails_after_a_401_is_an_error(plugin: Plugin, clock
         await credentials.refresh(used)
 
 
-async def test_a_caller_who_gives_up_leaves_the_run_to_the_next(plugin: Plugin, clock: ManualClock) -> None:
+async def test_a_caller_who_gives_up_does_not_take_the_login_from_the_others(
+    plugin: Plugin, clock: ManualClock
+) -> None:
     plugin.gives("one")
     plugin.is_slow()
     credentials = Credentials(plugin.config, clock=clock)
@@ -469,11 +471,34 @@ async def test_a_caller_who_gives_up_leaves_the_run_to_the_next(plugin: Plugin, 
     second = asyncio.create_task(credentials.headers())
     await asyncio.sleep(0)
     first.cancel()
-    await plugin.is_running(2)
-    plugin.goes_on()
-    assert await second == bearer("one")
     with pytest.raises(asyncio.CancelledError):
         await first
+    plugin.goes_on()
+    assert await second == bearer("one")
+    assert plugin.runs == 1
+
+
+async def test_a_login_that_outlasts_every_caller_is_there_for_the_next(
+    plugin: Plugin, clock: ManualClock
+) -> None:
+    plugin.gives("one")
+    plugin.is_slow()
+    credentials = Credentials(plugin.config, clock=clock)
+    for _ in range(3):
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(credentials.headers(), 0.01)
+    plugin.goes_on()
+    assert await credentials.headers() == bearer("one")
+    assert plugin.runs == 1
+
+
+async def test_closing_ends_a_login_under_way(plugin: Plugin, clock: ManualClock) -> None:
+    plugin.is_slow()
+    credentials = Credentials(plugin.config, clock=clock)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(credentials.headers(), 0.01)
+    await credentials.close()
+    await credentials.close()
 
 
 async def test_a_certificate_from_a_plugin_is_shown_and_rotates(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -16,7 +17,10 @@ from setpoint.api.model import Model, Object
 from setpoint.api.patches import JsonPatch, MergePatch, StrategicPatch
 from setpoint.api.requests import Call
 from setpoint.client.client import Client, ignore_not_found
-from setpoint.client.sender import Answer
+from setpoint.client.config import Config
+from setpoint.client.sender import Answer, Nobody, Sender
+from setpoint.net import listen
+from setpoint.net.transport import Request
 from tests.peer import FOREVER, Peer, Reply, status
 
 
@@ -353,12 +357,50 @@ async def test_a_server_that_never_answers_ends_in_deadline_exceeded() -> None:
         await Client(transport=peer).get(Thing, "a", timeout=5)
 
 
+@pytest.mark.virtual_time
+async def test_credentials_that_never_come_are_not_taken_for_a_silent_server() -> None:
+    class Hanging(Nobody):
+        async def headers(self) -> Mapping[str, str]:
+            await asyncio.Event().wait()
+            return {}
+
+    peer = Peer([])
+    call = Call("get", "GET", "/version", "get /version")
+    with pytest.raises(errors.DeadlineExceeded, match=r"get /version: no credentials within 5 s.*plugin"):
+        await Sender(peer, Hanging(), {}, 60).send(call, 5)
+    assert peer.requests == []
+
+
+async def test_a_path_that_could_name_another_server_is_refused() -> None:
+    peer = Peer([])
+    with pytest.raises(ValueError, match="begins with a slash"):
+        await Client(transport=peer).fetch("@elsewhere.example/version")
+    assert peer.requests == []
+
+
+async def test_a_patch_that_does_not_say_its_kind_is_refused() -> None:
+    unclear: Any = {"spec": {"size": 3}}
+    with pytest.raises(TypeError, match="a dict does not say what kind of patch it is"):
+        await Client(transport=Peer([])).patch(Thing, "a", unclear)
+
+
 async def test_an_answer_that_is_no_object_says_so() -> None:
     client = Client(transport=Peer(lambda _: Reply(200, b"<html>")))
     with pytest.raises(errors.DecodeError):
         await client.get(Thing, "a")
     with pytest.raises(errors.BadAnswer, match="the answer is no list"):
         await client.list(Thing)
+
+
+@pytest.mark.parametrize("kind", [Thing, metadata_only(Thing), untyped("demo.setpoint.dev/v1", "Thing")])
+async def test_an_answer_that_is_not_utf_8_says_so(kind: Any) -> None:
+    def answer(request: Request) -> Reply:
+        return Reply(
+            200, DISCOVERY if request.target in {"/api", "/apis"} else b'{"metadata":{"name":"\xff"}}'
+        )
+
+    with pytest.raises(errors.DecodeError, match=r"read .*utf-8"):
+        await Client(transport=Peer(answer)).get(kind, "a")
 
 
 async def test_a_redirect_is_not_followed() -> None:
@@ -537,3 +579,22 @@ async def test_an_observer_may_refuse_a_write_before_it_is_sent_and_does_not_see
         with pytest.raises(RuntimeError, match="no more writes"):
             await write
     assert len(peer.requests) == 1
+
+
+async def test_closing_a_client_ends_its_watches() -> None:
+    async def nothing() -> AsyncIterator[bytes]:
+        await asyncio.Event().wait()
+        yield b""
+
+    async def app(_: Request) -> listen.Answer:
+        return listen.Answer(200, body=nothing())
+
+    async with listen.serve(app, grace=0) as address:
+        client = Client(Config(str(address)))
+        watch = client.watch(Thing, resource_version="1")
+        waiting = asyncio.ensure_future(anext(watch))
+        await asyncio.wait([waiting], timeout=0.2)
+        await client.close()
+        with pytest.raises(RuntimeError, match="this client is closed"):
+            await waiting
+        await watch.close()

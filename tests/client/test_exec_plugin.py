@@ -289,6 +289,15 @@ async def test_an_endless_answer_is_cut_off(script: Script) -> None:
     assert f"it printed more than {MAX_ANSWER} bytes and was killed" in said
 
 
+async def test_a_plugin_that_prints_too_much_has_not_ended_yet() -> None:
+    heard = exec_plugin._Listener()
+    heard.pipe_data_received(1, b"x" * (MAX_ANSWER + 1))
+    assert heard.over.is_set()
+    assert not heard.ended.is_set(), "closing now would take the exit code from whoever waits for it"
+    heard.process_exited()
+    assert heard.ended.is_set()
+
+
 async def test_of_endless_complaints_only_the_end_is_kept() -> None:
     heard = exec_plugin._Listener()
     for number in range(1000):

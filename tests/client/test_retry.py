@@ -8,8 +8,10 @@ from setpoint import errors
 from setpoint.client.retry import ASKED_TRIES, OTHER_TRIES, wait_before_retry
 
 
-def wait(error: errors.SetpointError, *, tries: int = 1, safe: bool = False) -> float | None:
-    return wait_before_retry(error, tries=tries, safe=safe, jitter=lambda: 0.0)
+def wait(
+    error: errors.SetpointError, *, tries: int = 1, safe: bool = False, has_body: bool = True
+) -> float | None:
+    return wait_before_retry(error, tries=tries, safe=safe, has_body=has_body, jitter=lambda: 0.0)
 
 
 @pytest.mark.parametrize("kind", [errors.TooManyRequests, errors.ServiceUnavailable])
@@ -58,6 +60,12 @@ def test_what_would_be_refused_again_is_not_tried_again(error: errors.SetpointEr
     assert wait(error, safe=True) is None
 
 
+def test_a_failing_storage_is_asked_again_for_what_was_to_be_read() -> None:
+    no_leader = errors.InternalError("", "etcdserver: leader changed", reason="")
+    assert wait(no_leader, safe=True, has_body=False) is not None
+    assert wait(no_leader, safe=False, has_body=False) is None
+
+
 def test_waits_double_stay_bounded_and_end() -> None:
     waits = [wait(errors.AnswerLost("", ""), safe=True, tries=n) for n in range(1, OTHER_TRIES + 1)]
     assert waits[-1] is None
@@ -68,8 +76,8 @@ def test_waits_double_stay_bounded_and_end() -> None:
 
 def test_jitter_keeps_clients_that_failed_together_apart() -> None:
     error = errors.AnswerLost("", "")
-    early = wait_before_retry(error, tries=1, safe=True, jitter=lambda: 0.0)
-    late = wait_before_retry(error, tries=1, safe=True, jitter=lambda: 0.99)
+    early = wait_before_retry(error, tries=1, safe=True, has_body=False, jitter=lambda: 0.0)
+    late = wait_before_retry(error, tries=1, safe=True, has_body=False, jitter=lambda: 0.99)
     assert early is not None
     assert late is not None
     assert early < late

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import pytest
 
 from setpoint import errors
-from setpoint.api.forms import metadata_only
+from setpoint.api.forms import metadata_only, untyped
 from setpoint.api.model import Object
 from setpoint.client.client import Client
 from setpoint.client.watching import Bookmark, Change, Event
@@ -220,6 +220,18 @@ async def test_what_will_not_pass_by_itself_is_raised(reply: Reply, expected: ty
             await anext(aiter(watch))
 
 
+async def test_a_500_without_a_reason_is_raised_unless_a_connection_was_opened_before() -> None:
+    not_a_version = status(500, message='resourceVersion: Invalid value: "abc"')
+    async with Client(transport=Peer(lambda _: not_a_version)).watch(Thing, resource_version="abc") as watch:
+        with pytest.raises(errors.InternalError, match="Invalid value"):
+            await anext(aiter(watch))
+
+    storage_failed = [status(500, message="etcdserver: leader changed")] * 10
+    peer = Peer([Reply(200, [frame("ADDED", 5)]), *storage_failed, Reply(200, [frame("ADDED", 6), FOREVER])])
+    async with Client(transport=peer).watch(Thing, resource_version="4") as watch:
+        assert briefly(await take(aiter(watch), 2)) == ["ADDED 5", "ADDED 6"]
+
+
 async def test_an_endless_line_is_an_error_and_no_hang() -> None:
     class Endless(Reply):
         async def chunks(self) -> AsyncIterator[bytes]:
@@ -239,6 +251,33 @@ async def test_leaving_the_block_lets_go_of_the_connection() -> None:
     assert reply.is_closed
 
 
+async def test_a_refusal_within_a_watch_of_secrets_shows_none_whatever_the_form(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    quoting = {"type": "ERROR", "object": status(500, "InternalError", message="bad value: hunter2").body}
+    discovery = {
+        "kind": "APIGroupDiscoveryList",
+        "items": [
+            {
+                "versions": [
+                    {
+                        "version": "v1",
+                        "resources": [{"resource": "secrets", "responseKind": {"kind": "Secret"}}],
+                    }
+                ]
+            }
+        ],
+    }
+    gone = status(410, "Expired")
+    refusing = Reply(200, [json.dumps(quoting).encode() + b"\n"])
+    peer = Peer([Reply(200, discovery), Reply(200, discovery), refusing, gone])
+    async with Client(transport=peer).watch(untyped("v1", "Secret"), resource_version="4") as watch:
+        with pytest.raises(errors.Expired):
+            await anext(aiter(watch))
+    assert "trying again" in caplog.text
+    assert "hunter2" not in caplog.text
+
+
 async def test_metadata_can_be_watched_alone() -> None:
     event = {"type": "ADDED", "object": {"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata"}}
     event["object"]["metadata"] = {"name": "a", "resourceVersion": "5"}  # type: ignore[index]
@@ -246,3 +285,18 @@ async def test_metadata_can_be_watched_alone() -> None:
     async with Client(transport=peer).watch(metadata_only(Thing), resource_version="4") as watch:
         assert (await anext(aiter(watch))).object.metadata.name == "a"
     assert "as=PartialObjectMetadata;" in peer.requests[0].headers["Accept"]
+
+
+async def test_a_page_in_place_of_a_watch_is_said_to_be_that() -> None:
+    async with Client(transport=Peer([Reply(200, [b"<html>please log in"])])).watch(
+        Thing, resource_version="4"
+    ) as watch:
+        with pytest.raises(errors.BadAnswer, match="login page"):
+            await anext(watch)
+
+
+async def test_a_watch_that_failed_fails_again_and_does_not_pretend_to_have_ended() -> None:
+    async with Client(transport=Peer([status(410, "Expired")])).watch(Thing, resource_version="4") as watch:
+        for _ in range(2):
+            with pytest.raises(errors.Expired):
+                await anext(watch)

@@ -53,6 +53,13 @@ class Garden(CustomResource, group="models.setpoint.dev", version="v1"):
 
 
 @pytest.fixture(scope="module")
+def kube() -> Iterator[ControlPlane]:
+    """A server of our own: whatever other tests install would show in its schemas."""
+    with ControlPlane() as own:
+        yield own
+
+
+@pytest.fixture(scope="module")
 def said(kube: ControlPlane) -> dict[str, Any]:
     said = asyncio.run(said_by_server(kube.kubeconfig))
     if said["version"] != recorded.kubernetes()["version"]:
@@ -63,7 +70,6 @@ def said(kube: ControlPlane) -> dict[str, Any]:
 
 
 def builtin_schemas(said: dict[str, Any]) -> dict[str, Any]:
-    """Without the custom resources that other tests may have installed."""
     return {name: schema for name, schema in said["schemas"].items() if name.startswith("io.k8s.")}
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from setpoint.errors import AnswerLost, ConfigError, ConnectionFailed
+from setpoint.errors import AnswerLost, ConfigError
 from setpoint.net.http import Endpoint, HttpTransport
 from setpoint.net.listen import Answer, serve
 from setpoint.net.transport import Request
@@ -307,11 +307,31 @@ async def test_a_request_on_a_kept_connection_that_dies_is_lost_and_not_sent_aga
     assert len(requests) == 2
 
 
+@pytest.mark.parametrize("scheme", ["http", "https"])
+async def test_closing_tells_whoever_waits_for_an_answer_that_it_is_lost(scheme: str, tmp_path: Path) -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await head(reader)
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhe")
+        await forever()
+
+    tls = server_context(for_server("127.0.0.1"), tmp_path) if scheme == "https" else None
+    context = client_context()
+    async with peer(talk, tls) as port:
+        transport = HttpTransport(Endpoint(f"{scheme}://127.0.0.1:{port}", ssl_context=lambda: context))
+        chunks = (await transport(get())).chunks()
+        assert await anext(chunks) == b"he"
+        waiting = asyncio.ensure_future(anext(chunks))
+        await asyncio.sleep(0)
+        await transport.close()
+        with pytest.raises(AnswerLost):
+            await waiting
+
+
 async def test_a_closed_transport_says_so() -> None:
     transport = at(1)
     await transport.close()
     await transport.close()
-    with pytest.raises(ConnectionFailed, match="the transport is closed"):
+    with pytest.raises(RuntimeError, match="GET /: this client is closed"):
         await transport(get())
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -257,3 +258,35 @@ async def test_a_client_without_tls_does_not_hurt_a_server_with_it(tmp_path: Pat
                 await whole(plain, get())
         async with HttpTransport(Endpoint(str(address), ssl_context=lambda: context)) as transport:
             assert await whole(transport, get()) == b"ok"
+
+
+async def test_connections_beyond_the_limit_are_cut_and_a_place_that_is_free_is_given_again() -> None:
+    async def app(_: Request) -> Answer:
+        return Answer(body=b"welcome")
+
+    async with serve(app, most_connections=1) as address:
+        _, held = await asyncio.open_connection(address.host, address.port)
+        async with at(address.port) as transport:
+            with pytest.raises(AnswerLost):
+                await transport(get())
+            held.close()
+            await held.wait_closed()
+            while True:
+                try:
+                    assert await whole(transport, get()) == b"welcome"
+                    break
+                except AnswerLost:
+                    await asyncio.sleep(0)
+
+
+async def test_a_connection_that_says_nothing_is_cut_in_time() -> None:
+    async def app(_: Request) -> Answer:
+        raise AssertionError("not to be asked")
+
+    async with serve(app, longest_connection=0.01) as address:
+        reader, writer = await asyncio.open_connection(address.host, address.port)
+        with suppress(ConnectionError):
+            assert await reader.read() == b""
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()

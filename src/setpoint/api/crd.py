@@ -25,7 +25,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, cast, get_args
 from msgspec import Struct
 
 from setpoint.api.markers import Schema
-from setpoint.api.metaclass import ModelMeta
+from setpoint.api.metaclass import ModelMeta, words
 from setpoint.api.model import Object
 from setpoint.api.schema import object_schema
 from setpoint.errors import SchemaError
@@ -106,7 +106,7 @@ class CustomResourceMeta(ModelMeta):
                 deprecated=deprecated,
                 printer_columns=tuple(printer_columns),
                 scale=scale,
-                selectable_fields=tuple(selectable_fields),
+                selectable_fields=words("selectable_fields", selectable_fields),
                 annotations=dict(annotations or {}),
             )
             _check(cls)

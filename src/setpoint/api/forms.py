@@ -72,7 +72,7 @@ class Untyped(Form[dict[str, Any]]):
     def decode(self, data: bytes) -> dict[str, Any]:
         try:
             return {"apiVersion": self.gvk.api_version, "kind": self.gvk.kind, **_objects.decode(data)}
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise DecodeError(f"read {self.gvk}", f"not a JSON object: {error}") from error
 
 
@@ -87,10 +87,13 @@ class MetadataOnly(Form[PartialObjectMetadata]):
         self.resource = of.resource
 
     def decode(self, data: bytes) -> PartialObjectMetadata:
-        return PartialObjectMetadata.decode(data)
+        partial = PartialObjectMetadata.decode(data)
+        partial.api_version, partial.kind = _PARTIAL_KIND  # a whole object is read by its metadata too
+        return partial
 
 
 _objects = msgspec.json.Decoder(dict[str, Any])
+_PARTIAL_KIND = ("meta.k8s.io/v1", "PartialObjectMetadata")
 
 
 def untyped(api_version: str, kind: str) -> Form[dict[str, Any]]:

@@ -14,12 +14,15 @@ Each marker knows which schemas it fits (``write``); ``schema.py`` finds out whi
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
+
+from setpoint.api.metaclass import words
 
 Schema: TypeAlias = dict[str, Any]
 
@@ -50,6 +53,10 @@ class Bounds(Marker, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if (self.ge is not None and self.gt is not None) or (self.le is not None and self.lt is not None):
             raise ValueError("Bounds takes one of ge and gt, and one of le and lt")
+        if not all(
+            math.isfinite(bound) for bound in (self.ge, self.gt, self.le, self.lt) if bound is not None
+        ):
+            raise ValueError("Bounds takes numbers that JSON has: leave out what has no bound")
         if self.multiple_of is not None and self.multiple_of <= 0:
             raise ValueError("Bounds(multiple_of=...) must be above 0")
 
@@ -162,7 +169,7 @@ class ListType(Marker, frozen=True):
     keys: Iterable[str] = ()
 
     def __post_init__(self) -> None:
-        force_setattr(self, "keys", tuple(self.keys))
+        force_setattr(self, "keys", words("keys", self.keys))
         if (self.type == "map") != bool(self.keys):
             raise ValueError('ListType takes keys with "map", and only then: ListType("map", keys=["name"])')
 

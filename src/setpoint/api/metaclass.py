@@ -69,10 +69,10 @@ class ModelMeta(StructMeta):
                 plural=plural or plural_of(kind),
                 namespaced=namespaced,
                 singular=singular or kind.lower(),
-                short_names=tuple(short_names),
-                categories=tuple(categories),
-                verbs=tuple(verbs),
-                subresources=tuple(subresources),
+                short_names=words("short_names", short_names),
+                categories=words("categories", categories),
+                verbs=words("verbs", verbs),
+                subresources=words("subresources", subresources),
             )
             _add_kind(namespace, resource)
         elif group or kind or plural:
@@ -85,6 +85,13 @@ class ModelMeta(StructMeta):
             config["rename"] = rename
         config.setdefault("kw_only", True)  # msgspec does not inherit it
         return super().__new__(mcls, name, bases, namespace, **config)
+
+
+def words(what: str, given: Iterable[str]) -> tuple[str, ...]:
+    """Several words; a text alone would be taken for as many words as it has letters."""
+    if isinstance(given, str):
+        raise TypeError(f"{what} is a list of words: write {what}=[{given!r}]")
+    return tuple(given)
 
 
 def wire_name(attribute: str) -> str:
@@ -163,12 +170,12 @@ def _call_annotate(annotate: Callable[[Any], dict[str, Any]], form: Any = None) 
     return annotate(form or 1)
 
 
-_TAKEN = frozenset({"decode", "gvk", "resource"})
+_TAKEN = frozenset({"api_version", "decode", "gvk", "kind", "resource"})
 
 
 def _add_kind(namespace: dict[str, Any], resource: Resource) -> None:
     """Have the class, and the defaults of ``api_version`` and ``kind``, say which kind it is."""
-    for taken in _TAKEN.intersection(_annotations(namespace)):
+    for taken in sorted(_TAKEN.intersection(_annotations(namespace))):
         raise TypeError(f"{resource.kind}.{taken}: every kind has this name already; call the field {taken}_")
     api_version, kind = resource.api_version, resource.kind
     namespace["resource"] = resource

@@ -171,7 +171,7 @@ def decode(model: type[T], data: bytes) -> T:
     refused: Exception
     try:
         return _decoder(model).decode(data)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         refused = error
     try:
         if isinstance(refused, msgspec.ValidationError) and b"null" in data:
@@ -302,7 +302,7 @@ def _reading(model: Any, data: bytes) -> str:
     what = str(gvk) if gvk is not None else getattr(model, "__name__", str(model))
     try:
         key = _names.decode(data).metadata
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return f"read {what}"
     return f"read {what} {Key(key.namespace, key.name)}".rstrip()
 

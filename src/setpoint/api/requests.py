@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from setpoint.api.names import Key, Resource
+from setpoint.api.names import GroupVersionKind, Key, Resource
 
 Propagation: TypeAlias = Literal["Background", "Foreground", "Orphan"]
 FieldValidation: TypeAlias = Literal["Ignore", "Warn", "Strict"]
@@ -74,9 +74,9 @@ def describe(verb: str, resource: Resource, key: Key | None, subresource: str = 
     return f"{verb} {kind} {key}" if key and (key.name or key.namespace) else f"{verb} {kind}"
 
 
-def is_secretive(resource: Resource, subresource: str = "") -> bool:
-    """Whether bodies of this resource hold what must not be seen in a log."""
-    return (not resource.group and resource.plural == "secrets") or subresource == "token"
+def is_secretive(kind: GroupVersionKind | Resource, subresource: str = "") -> bool:
+    """Whether bodies of this kind hold what must not be seen in a log."""
+    return (not kind.group and kind.kind == "Secret") or subresource == "token"
 
 
 def delete_options(

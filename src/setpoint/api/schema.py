@@ -20,7 +20,7 @@ import enum
 import math
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, is_typeddict
@@ -54,6 +54,8 @@ _INSTEAD: dict[Any, str] = {
     frozenset: 'write Annotated[list[T], ListType("set")]',
     tuple: "write list[T], or a Model with a field for each item",
     bytearray: "write bytes",
+    Sequence: "write list[T]",
+    Mapping: "write dict[str, T], or dict[str, Any] for anything",
     dt.datetime: "write setpoint.api.Time or MicroTime",
     dt.timedelta: "write setpoint.api.Duration",
     dt.date: 'write Annotated[str, Format("date")]',
@@ -260,8 +262,23 @@ def _add_default(schema: Schema, known: msgspec.structs.FieldInfo, where: str) -
         raise _refused(where, f"its default is refused by its own schema: {problem}")
 
 
+_JSON_TYPES: dict[str, tuple[type, ...]] = {
+    "boolean": (bool,),
+    "integer": (int,),
+    "number": (int, float),
+    "string": (str,),
+    "array": (list,),
+    "object": (dict,),
+}
+
+
 def _problem(value: Any, schema: Schema) -> str | None:
-    """Why a schema refuses a value of its type; None if it does not."""
+    """Why a schema refuses a value; None if it does not."""
+    if value is None and schema.get("nullable"):
+        return None
+    wanted = schema.get("type")
+    if wanted is not None and not _is_json(value, wanted):
+        return f"{value!r} is no {wanted}"
     if "enum" in schema and value not in schema["enum"]:
         return f"{value!r} is none of {schema['enum']}"
     if isinstance(value, dict):
@@ -278,6 +295,10 @@ def _problem(value: Any, schema: Schema) -> str | None:
     if isinstance(value, int | float) and schema.get("type") in ("integer", "number"):
         return _outside(value, schema, "imum")
     return None
+
+
+def _is_json(value: Any, wanted: str) -> bool:
+    return isinstance(value, _JSON_TYPES[wanted]) and (wanted == "boolean" or not isinstance(value, bool))
 
 
 def _outside(size: float, schema: Schema, noun: str) -> str | None:

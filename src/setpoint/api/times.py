@@ -19,7 +19,7 @@ Read and written by the model layer through ``from_wire`` and ``to_wire``.
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from functools import total_ordering
 from typing import ClassVar, Final, Self, TypeVar, overload
 
@@ -46,6 +46,11 @@ class _Instant(datetime):
         at = moment.astimezone(UTC)
         fraction = 0 if cls._TIMESPEC == "seconds" else at.microsecond
         return cls(at.year, at.month, at.day, at.hour, at.minute, at.second, fraction, UTC)
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = UTC) -> Self:
+        """The present moment, in UTC whatever the zone of the machine."""
+        return cls.of(datetime.now(tz or UTC))
 
     @classmethod
     def parse(cls, text: str) -> Self:

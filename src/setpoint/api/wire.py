@@ -114,7 +114,8 @@ def strip_managed_fields(data: bytes) -> bytes:
         del metadata["managedFields"]
     except (*_UNREADABLE, KeyError):
         return data  # it only stands in some text
-    return msgspec.json.encode({**whole, "metadata": metadata})
+    written = msgspec.json.encode({**whole, "metadata": metadata})
+    return bytes(memoryview(written))  # a copy of the right size: the encoder's own leaves holes in memory
 
 
 # ── Lists ───────────────────────────────────────────────────────────────────────────────────────────

@@ -97,6 +97,8 @@ def _indexed(paths: dict[str, Any]) -> Iterator[tuple[GroupVersion, str]]:
         if not re.fullmatch(r"[A-Za-z0-9./-]+", path):
             continue  # no group has such a name
         match path.split("/"), where:
+            case _, {"serverRelativeURL": str() as url} if not url.startswith("/"):
+                continue
             case ["api", version], {"serverRelativeURL": str() as url}:
                 yield ("", version), url
             case ["apis", group, version], {"serverRelativeURL": str() as url}:

@@ -78,6 +78,7 @@ class Credentials:
         # Looks are numbered.  A thorough one ran the plugin, where there is one.
         self._lock = asyncio.Lock()  # held by the one who looks
         self._last_look = self._last_thorough = 0
+        self._looking: asyncio.Task[None] | None = None
         self._failure: ConfigError | None = None  # of the last look
 
     def __repr__(self) -> str:
@@ -117,14 +118,27 @@ class Credentials:
             self._context = self._tls(_Proof(material.token, material.certificate, material.ca))
         return self._context
 
+    async def close(self) -> None:
+        """Stop looking, if a look is under way."""
+        if self._looking is not None:
+            self._looking.cancel()
+            await asyncio.wait([self._looking])
+
     # Looking
 
     async def _look_once(self, *, refused: bool = False) -> None:
         """Look, unless someone did while we waited for our turn: then share what came of it."""
         came_after = self._last_look
         async with self._lock:
+            if self._looking is not None and not self._looking.done():
+                await asyncio.wait([self._looking])  # begun by someone who did not stay to see its end
             if (self._last_thorough if refused else self._last_look) <= came_after:
-                await self._numbered_look(refused=refused)
+                # Not the caller's own: one who runs out of time must not take a login away from the others.
+                self._looking = asyncio.create_task(
+                    self._numbered_look(refused=refused), name="setpoint-login"
+                )
+                self._looking.add_done_callback(_seen)
+                await asyncio.shield(self._looking)
             elif self._failure is not None:
                 raise copy(self._failure)
 
@@ -209,3 +223,9 @@ def _headers(config: Config, token: str) -> Mapping[str, str]:
         pair = base64.b64encode(f"{config.username}:{config.password}".encode()).decode()
         return {"Authorization": f"Basic {pair}"}
     return {}
+
+
+def _seen(look: asyncio.Task[None]) -> None:
+    """Whoever waits is told; nobody may be left to wait."""
+    if not look.cancelled():
+        look.exception()

@@ -138,9 +138,10 @@ class Client:
             config = Config.load() if transport is None else Config(server="http://localhost")
         self.config = config
         self._http: HttpTransport | None = None
+        self._credentials: Credentials | None = None
         who: Credentials | Nobody = Nobody()
         if transport is None:
-            who = Credentials(config)
+            who = self._credentials = Credentials(config)
             transport = self._http = HttpTransport(
                 Endpoint(
                     server=config.server,
@@ -158,16 +159,17 @@ class Client:
         """The same client, which asks the guard before each try of every write (and of every command run in a
         pod).  What the guard raises is raised to the caller, and nothing is sent.  It ends with this one.
         """
-        twin = copy.copy(self)
-        twin._sender = self._sender.guarded_by(guard)  # noqa: SLF001 - a copy of ourselves
-        twin._http = None  # noqa: SLF001
-        return twin
+        return self._twin(self._sender.guarded_by(guard))
 
     def observed_by(self, observer: Observer) -> Self:
         """The same client, with an observer of every write made through it.  It ends with this one."""
+        return self._twin(self._sender.observed_by(observer))
+
+    def _twin(self, sender: Sender) -> Self:
+        """A client that shares our connections and leaves closing them to us."""
         twin = copy.copy(self)
-        twin._sender = self._sender.observed_by(observer)  # noqa: SLF001 - a copy of ourselves
-        twin._http = None  # noqa: SLF001
+        twin._sender = sender  # noqa: SLF001 - a copy of ourselves
+        twin._http = twin._credentials = None  # noqa: SLF001
         return twin
 
     def __repr__(self) -> str:
@@ -184,6 +186,8 @@ class Client:
     async def close(self) -> None:
         """Let go of every connection; watches and streams of this client end."""
         await self.discovery.close()
+        if self._credentials is not None:
+            await self._credentials.close()
         if self._http is not None:
             await self._http.close()
 
@@ -299,7 +303,7 @@ class Client:
             form.decode,
             resume_from=resource_version if resumable else None,
             liveness=liveness,
-            secretive=form.resource is not None and is_secretive(form.resource),
+            secretive=is_secretive(form.gvk),
         )
 
     async def watch_once(
@@ -309,26 +313,32 @@ class Client:
         resource_version: str | None = None,
         initial_events: bool = False,
         patience: Callable[[], float],
+        timeout: float | None = None,
         **select: Unpack[SelectOptions],
     ) -> AsyncGenerator[Sequence[Frame], None]:
         """One connection of a watch, its objects as bytes, in the batches in which they arrive.
 
-        The first batch is empty: the server has agreed.  Nothing is resumed; ``patience`` says, each time,
-        for how many seconds nothing need arrive.  Close it (``contextlib.aclosing``) to end the connection.
+        The first batch is empty: the server has agreed, within ``timeout``.  Then ``patience`` says, each
+        time, for how many seconds nothing need arrive.  Nothing is resumed.  Close it
+        (``contextlib.aclosing``) to end the connection.
         """
         form = form_of(kind)
-        response = await self._open_watch(
-            form, _start(resource_version, initial_events=initial_events), select
+        start = _start(resource_version, initial_events=initial_events)
+        response = await self._open_watch(form, start, select, timeout)
+        connection = frames(
+            response, f"watch {form.gvk}", patience=patience, secretive=is_secretive(form.gvk)
         )
-        secretive = form.resource is not None and is_secretive(form.resource)
-        connection = frames(response, f"watch {form.gvk}", patience=patience, secretive=secretive)
         async with aclosing(connection):
             yield []
             async for batch in connection:
                 yield batch
 
     async def _open_watch(
-        self, form: Form[Any], start: Mapping[str, object], select: SelectOptions
+        self,
+        form: Form[Any],
+        start: Mapping[str, object],
+        select: SelectOptions,
+        timeout: float | None = None,
     ) -> Response:
         resource = form.resource or await self._find(form)
         query = {
@@ -339,7 +349,9 @@ class Client:
             **start,
         }
         key = _collection(resource, select.get("namespace"))
-        return await self._sender.open(_call("watch", resource, key, query=query, accept=form.accept))
+        return await self._sender.open(
+            _call("watch", resource, key, query=query, accept=form.accept), timeout
+        )
 
     @overload
     async def create(self, obj: ModelT, **options: Unpack[WriteOptions]) -> ModelT: ...
@@ -433,6 +445,11 @@ class Client:
         only if nobody else did, put the resourceVersion it was read at into the patch.
         """
         *named, patch = target
+        if not isinstance(patch, JsonPatch | MergePatch | StrategicPatch):
+            raise TypeError(
+                f"a {type(patch).__name__} does not say what kind of patch it is: "
+                "give a MergePatch, JsonPatch or StrategicPatch"
+            )
         form, key = await self._target(named, options.get("namespace"))
         resource = form.resource or await self._find(form)
         call = _call(
@@ -465,6 +482,7 @@ class Client:
         obj: Object | RawObject,
         /,
         *,
+        namespace: str | None = None,
         timeout: float | None = None,
         **options: Unpack[DeleteOptions],
     ) -> None: ...
@@ -638,6 +656,8 @@ class Client:
 
     async def fetch(self, path: str, *, accept: str = JSON, timeout: float | None = None) -> bytes:
         """Read any path of the server, such as ``/version`` or ``/openapi/v3``."""
+        if not path.startswith("/"):  # behind the server's address it could name another server
+            raise ValueError(f"a path of the server begins with a slash, not as {path!r} does")
         call = Call(verb="get", method="GET", target=path, doing=f"get {path}", accept=accept)
         return (await self._sender.send(call, timeout)).body
 

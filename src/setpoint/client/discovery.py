@@ -233,5 +233,5 @@ def _parts_of(plural: str, resources: Iterable[_LegacyResource]) -> Iterator[str
 def _read(path: str, body: bytes, model: type[M]) -> M:
     try:
         return msgspec.json.decode(body, type=model)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadAnswer(f"get {path}", f"not a discovery document: {error}") from error

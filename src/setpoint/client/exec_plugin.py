@@ -80,6 +80,7 @@ class _Listener(asyncio.SubprocessProtocol):
         self.stdout = bytearray()
         self.stderr = bytearray()
         self.over = asyncio.Event()  # the process ended, or printed too much
+        self.ended = asyncio.Event()  # the process ended
         self.silent = asyncio.Event()  # and its output ended too
 
     def is_too_long(self) -> bool:
@@ -96,9 +97,11 @@ class _Listener(asyncio.SubprocessProtocol):
 
     def process_exited(self) -> None:
         self.over.set()
+        self.ended.set()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 how a pipe closed tells nothing
         self.over.set()
+        self.ended.set()
         self.silent.set()
 
 
@@ -142,13 +145,12 @@ async def _run(
 async def _end(transport: asyncio.SubprocessTransport, heard: _Listener, *, whole_session: bool) -> None:
     """Leave nothing of the plugin running, and nothing open."""
     if transport.get_returncode() is None:
-        heard.over.clear()
         with contextlib.suppress(ProcessLookupError):
             if whole_session:
                 os.killpg(transport.get_pid(), signal.SIGKILL)
             else:
                 transport.kill()
-        await _briefly(heard.over)
+        await _briefly(heard.ended)
     transport.close()
     await _briefly(heard.silent)
 

@@ -6,10 +6,11 @@
 3. A lost answer or a failing server is tried again only where the verb is safe to repeat: reads, apply,
    and anything that is only a dry run.  A repeated create, update or delete could report a conflict with
    itself, or happen twice.  A 500 without a reason is the server's way of refusing some bodies (a field that
-   an applied object's schema does not have): it would be refused again.
+   an applied object's schema does not have), which it would refuse again; to a request without a body it
+   says that its storage failed.
 4. Never past the caller's deadline: a wait that would end after it is not begun.
 
-No clock and no task: ``client.py`` does the waiting.
+No clock and no task: ``sender.py`` does the waiting.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ SAFE_TO_REPEAT = frozenset({"get", "list", "watch", "apply"})
 
 
 def wait_before_retry(
-    error: SetpointError, *, tries: int, safe: bool, jitter: Callable[[], float]
+    error: SetpointError, *, tries: int, safe: bool, has_body: bool, jitter: Callable[[], float]
 ) -> float | None:
     """Seconds to wait before try number ``tries + 1``; None if there must be none.
 
@@ -42,7 +43,7 @@ def wait_before_retry(
     """
     if isinstance(error, TooManyRequests | ServiceUnavailable) and error.retry_after is not None:
         return error.retry_after + jitter() * FIRST_WAIT if tries < ASKED_TRIES else None
-    repeatable = isinstance(error, ConnectionFailed) or (safe and _passing(error))
+    repeatable = isinstance(error, ConnectionFailed) or (safe and _passing(error, has_body=has_body))
     if not repeatable or tries >= OTHER_TRIES:
         return None
     if isinstance(error, ServerError | TooManyRequests) and error.retry_after is not None:
@@ -50,8 +51,8 @@ def wait_before_retry(
     return min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** (tries - 1)) * (1 + jitter()) / 2
 
 
-def _passing(error: SetpointError) -> bool:
+def _passing(error: SetpointError, *, has_body: bool) -> bool:
     """Whether the same request might fare better a moment later."""
     if isinstance(error, ServerError):
-        return error.code != 500 or bool(error.reason)
+        return error.code != 500 or bool(error.reason) or not has_body
     return isinstance(error, AnswerLost | TooManyRequests)

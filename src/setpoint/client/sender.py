@@ -145,6 +145,7 @@ class Sender:
         now = asyncio.get_running_loop().time
         deadline = now() + seconds
         last: SetpointError | None = None
+        who: Mapping[str, str] | None = None
         tries, refreshed = 0, False
         try:
             async with asyncio.timeout_at(deadline):
@@ -165,16 +166,28 @@ class Sender:
                     ):
                         refreshed = True
                         continue
-                    wait = wait_before_retry(last, tries=tries, safe=_is_safe(call), jitter=random.random)
+                    wait = wait_before_retry(
+                        last,
+                        tries=tries,
+                        safe=_is_safe(call),
+                        has_body=call.body is not None,
+                        jitter=random.random,
+                    )
                     if wait is None or now() + wait >= deadline:
                         raise last
                     await asyncio.sleep(wait)
         except TimeoutError:
+            if who is None:
+                raise DeadlineExceeded(
+                    call.doing,
+                    f"no credentials within {seconds:g} s, so nothing was sent",
+                    advice="run this context's credential plugin by hand to see what it waits for",
+                ) from None
             before = f"; before that: {last.message}" if last else ""
             raise DeadlineExceeded(call.doing, f"no answer within {seconds:g} s{before}") from last
 
     def _ask_guards(self, call: Call) -> None:
-        if call.is_write or call.upgrade:  # a command run in a pod is no write by its method, but by its nature
+        if call.is_write or call.upgrade:  # a command run in a pod is sent as a GET, and changes things
             for guard in self._guards:
                 guard(call)
 

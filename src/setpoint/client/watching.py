@@ -9,7 +9,8 @@ Promises:
 3. A version too old to go on from is ``Expired``, for the caller to list again.  So is a break before any
    version to resume from was seen: deletions might have been missed.
 4. What will not pass by itself (no permission, no such kind, rubbish in place of events) is raised.  The rest
-   is waited out: 0.8 s, doubling to 30 s, with jitter.
+   is waited out: 0.8 s, doubling to 30 s, with jitter.  A 500 without a reason may be either: the server
+   refuses a version that is none, or its storage failed.  It is raised only until a connection was opened.
 
 ``frames`` is one connection and decides nothing; ``Watch`` is any number of them, one after the other.
 ``setpoint.cache`` has its own way of going on, and uses ``frames`` alone.
@@ -91,10 +92,23 @@ async def frames(
                 yield whole
             if failure is not None:
                 raise failure
-        if splitter.rest:
+        if splitter.rest.startswith(b"{"):
             raise AnswerLost(doing, "the connection ended in the middle of an event")
+        if splitter.rest:
+            raise BadAnswer(doing, "the answer is no watch; is there a proxy or login page in between?")
     finally:
         await response.close()
+
+
+class _Events(Generic[T]):
+    def __init__(self, next_event: Callable[[], Awaitable[Event[T]]]) -> None:
+        self._next_event = next_event
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Event[T]:
+        return await self._next_event()
 
 
 class Watch(Generic[T]):
@@ -117,6 +131,7 @@ class Watch(Generic[T]):
         self._secretive = secretive
         self._resume_from = resume_from  # None until a version is known from which nothing would be missed
         self._events = self._run()
+        self._ended: Exception | None = None
 
     def __repr__(self) -> str:
         return f"<Watch: {self._doing} from {self._resume_from or 'the start'}>"
@@ -138,26 +153,40 @@ class Watch(Generic[T]):
         """End the watch and let go of its connection."""
         await self._events.aclose()
 
-    async def __aiter__(self) -> AsyncIterator[Change[T]]:
-        async for event in self._events:
-            if isinstance(event, Change):
-                yield event
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Change[T]:
+        while not isinstance(event := await self._next_event(), Change):
+            pass
+        return event
 
     def events(self) -> AsyncIterator[Event[T]]:
         """Changes and bookmarks both."""
-        return self._events
+        return _Events(self._next_event)
+
+    async def _next_event(self) -> Event[T]:
+        if self._ended is not None:
+            raise self._ended  # a watch that failed has not come to its end
+        try:
+            return await anext(self._events)
+        except StopAsyncIteration:
+            raise
+        except Exception as error:
+            self._ended = error
+            raise
 
     async def _run(self) -> AsyncGenerator[Event[T], None]:
         failures = 0
+        opened = False
         while True:
             seen = False
             failure: SetpointError | None = None
             try:
+                response = await self._open(self._resume_from)
+                opened = True
                 connection = frames(
-                    await self._open(self._resume_from),
-                    self._doing,
-                    patience=lambda: self._liveness,
-                    secretive=self._secretive,
+                    response, self._doing, patience=lambda: self._liveness, secretive=self._secretive
                 )
                 async with aclosing(connection):
                     async for batch in connection:
@@ -169,6 +198,8 @@ class Watch(Generic[T]):
             except BadAnswer:
                 raise
             except (TransportError, WatchStalled, TooManyRequests, ServerError) as error:
+                if not opened and isinstance(error, ServerError) and error.code == 500 and not error.reason:
+                    raise
                 failure = error
             if seen and self._resume_from is None:
                 raise Expired(

@@ -72,8 +72,9 @@ def not_answered(doing: str, way: Way, error: Exception) -> TransportError:
         case aiohttp.ServerDisconnectedError():
             return AnswerLost(doing, f"{way.where} closed the connection without an answer")
         case _:
-            said = getattr(system_error(error), "strerror", None) or type(error).__name__
-            return AnswerLost(doing, f"the connection to {way.where} broke before an answer came: {said}")
+            why = getattr(system_error(error), "strerror", None)
+            broke = f"the connection to {way.where} broke before an answer came"
+            return AnswerLost(doing, f"{broke}: {why}" if why else broke)
 
 
 def cut_short(doing: str, error: Exception) -> TransportError:

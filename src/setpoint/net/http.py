@@ -27,11 +27,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
+from weakref import WeakSet
 
 import aiohttp
 from yarl import URL
 
-from setpoint.errors import BadAnswer, ConfigError, ConnectionFailed, TransportError
+from setpoint.errors import BadAnswer, ConfigError, TransportError
 from setpoint.net.failures import Way, cut_short, not_answered, not_connected, system_error
 from setpoint.net.messages import CLOSE_TIMEOUT, MAX_MESSAGE, Headers, MessageStream
 from setpoint.net.transport import Request, Response, WebSocket
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 KEPT_FOR = 30.0  # seconds a connection may idle; servers and load balancers give up after 60 or 90
 _MAX_HEADER = 64 * 2**10  # a server's warnings come as headers, and some are long
+_TURNS = 10  # of the loop, until an aborted connection is known to be lost; with TLS it takes four
 _BUFFER = 256 * 2**10  # what one read of a socket brings at most
 _LARGE_BODY = 2**20  # from here on aiohttp wants a body as a file, to send it piece by piece
 
@@ -89,10 +91,11 @@ class HttpTransport:
         await self.close()
 
     async def close(self) -> None:
-        """Close every connection, in use or not."""
+        """Close every connection, in use or not: whoever waits for an answer is told that it is lost."""
         self._is_closed = True
         session, self._session = self._session, None
         if session is not None:
+            await self._connector.cut_all()
             await session.close()
 
     async def __call__(self, request: Request) -> Response:
@@ -197,7 +200,7 @@ class HttpTransport:
 
     def _open(self, request: Request) -> aiohttp.ClientSession:
         if self._is_closed:
-            raise ConnectionFailed(_doing(request), "the transport is closed", advice="open a new one")
+            raise RuntimeError(f"{_doing(request)}: this client is closed; open a new one")  # never retried
         self._connector = _Connector(limit=0, keepalive_timeout=KEPT_FOR, socket_factory=_socket)
         self._session = aiohttp.ClientSession(
             connector=self._connector,
@@ -349,13 +352,30 @@ class _Refused(Exception):
 
 
 class _Connector(aiohttp.TCPConnector):
-    """Knows the moment up to which nothing can have been sent."""
+    """Knows the moment up to which nothing can have been sent, and which connections are in use."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._in_use: WeakSet[Connection] = WeakSet()
 
     async def connect(self, *args: Any, **kwargs: Any) -> Connection:
         try:
-            return await super().connect(*args, **kwargs)
+            connection = await super().connect(*args, **kwargs)
+            self._in_use.add(connection)
+            return connection
         except (aiohttp.ClientError, OSError) as error:  # OSError includes TimeoutError
             raise _NotConnected(error) from None
+
+    async def cut_all(self) -> None:
+        """Cut what is in use.  Closed by aiohttp, a connection would leave its reader waiting for ever."""
+        protocols = [connection.protocol for connection in self._in_use if connection.protocol is not None]
+        for protocol in protocols:
+            if protocol.transport is not None:
+                protocol.transport.abort()
+        for _ in range(_TURNS):
+            if all(protocol.transport is None for protocol in protocols):
+                return
+            await asyncio.sleep(0)
 
 
 async def _once(request: aiohttp.ClientRequest, send: ClientHandlerType) -> aiohttp.ClientResponse:

@@ -9,6 +9,8 @@ Promises:
 3. Who asked and went away is not worked for: the app's task is cancelled.
 4. Leaving ``serve`` ends everything it began: nothing new is accepted, requests under way have ``grace``
    seconds to finish, the rest is cancelled.
+5. With ``most_connections`` there are never more at a time: further ones are cut as they come.  With
+   ``longest_connection`` none lasts longer, whatever it is doing: who sends nothing takes nobody's place.
 
 Not here: routes, Kubernetes, who may ask.  Fed by sockets; drained by the app it is given.
 """
@@ -70,6 +72,8 @@ async def serve(
     ssl_context: ssl.SSLContext | None = None,
     grace: float = 5.0,
     max_body: int = 16 * 2**20,
+    most_connections: int | None = None,
+    longest_connection: float | None = None,
 ) -> AsyncIterator[Address]:
     """Listen for the time of an ``async with`` block; ``port=0`` takes a free one."""
     handler = _Handler(app, max_body)
@@ -80,7 +84,17 @@ async def serve(
         max_line_size=_MAX_HEADER,
         max_field_size=_MAX_HEADER,
     )
-    listening = await asyncio.get_running_loop().create_server(server, host, port, ssl=ssl_context)
+    loop = asyncio.get_running_loop()
+
+    def accept() -> asyncio.Protocol:
+        if most_connections is not None and len(server.connections) >= most_connections:
+            return _TurnedAway()
+        connection = server()
+        if longest_connection is not None:
+            loop.call_later(longest_connection, _cut, connection)
+        return connection
+
+    listening = await loop.create_server(accept, host, port, ssl=ssl_context)
     bound = listening.sockets[0].getsockname()
     try:
         yield Address(bound[0], bound[1], "https" if ssl_context else "http")
@@ -90,6 +104,18 @@ async def serve(
         await handler.finish(grace)
         await server.shutdown(grace)
         await listening.wait_closed()
+
+
+class _TurnedAway(asyncio.Protocol):
+    """A connection too many."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        transport.close()
+
+
+def _cut(connection: web.RequestHandler) -> None:
+    if connection.transport is not None:
+        connection.transport.abort()
 
 
 class _Handler:
