@@ -30,7 +30,7 @@
     ├── WatchStalled                 a watch was silent for longer than its liveness deadline
     ├── NotSynced                    a cache does not hold all of a kind yet; says which, and why
     ├── NotDeclared                  a read of something that no cache was told to hold
-    ├── LeadershipLost               another replica may lead by now: a write was refused, or the manager ended
+    ├── LeadershipLost               another replica may lead by now: a write was refused, or we ended
     ├── StreamFailed                 an exec or port-forward stream ended with an error
     ├── QueueShutDown                a work queue has no more keys to hand out
     ├── TerminalError                raised by a reconciler: failed, and no retry before the object changes
@@ -277,7 +277,7 @@ class NotDeclared(SetpointError):
 
 
 class LeadershipLost(SetpointError):
-    """This process does not lead, or may not any more: what it wanted to write was not sent."""
+    """We do not lead, or may not any more: what was to be written was not sent."""
 
     advice = "end the process and start it anew: another replica may be at work"
 
