@@ -50,6 +50,7 @@ def test_an_error_begins_with_what_was_done_to_which_object() -> None:
     assert describe("update", DEPLOYMENTS, Key("shop", "web")) == "update apps/v1 Deployment shop/web"
     assert describe("get", PODS, Key("shop", "web"), "log") == "get v1 Pod/log shop/web"
     assert describe("list", NODES, Key("", "")) == "list v1 Node"
+    assert describe("list", PODS, Key("shop", "")) == "list v1 Pod in shop"
 
 
 def test_secrets_and_tokens_are_secretive() -> None:

@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from setpoint.client.config import Config
-from setpoint.testing.eventually import eventually
 from setpoint.testing.proxy import Proxy
+from setpoint.testing.waiting import eventually
 
 
 @asynccontextmanager
@@ -137,6 +137,27 @@ async def test_what_was_held_back_goes_on_when_it_resumes() -> None:
         await proxy.resume()
         assert await caller.reader.readexactly(3) == b"two"
         caller.close()
+
+
+async def test_stranded_connections_stay_lost_and_new_ones_flow() -> None:
+    async with echo() as proxy:
+        early = await call(proxy)
+        await early.say(b"one")
+
+        assert proxy.strand() == 1
+        early.writer.write(b"two")
+        late = await call(proxy)
+        assert await late.say(b"two") == b"two"
+        await proxy.resume()
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await early.reader.read(1)
+
+        proxy.cut()
+        with pytest.raises(ConnectionResetError):
+            await early.reader.readexactly(1)
+        early.close()
+        late.close()
 
 
 async def test_nothing_outlives_it() -> None:

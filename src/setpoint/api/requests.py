@@ -71,7 +71,9 @@ def describe(verb: str, resource: Resource, key: Key | None, subresource: str = 
     kind = f"{resource.api_version} {resource.kind}"
     if subresource:
         kind = f"{kind}/{subresource}"
-    return f"{verb} {kind} {key}" if key and (key.name or key.namespace) else f"{verb} {kind}"
+    if key is None or not any(key):
+        return f"{verb} {kind}"
+    return f"{verb} {kind} {key}" if key.name else f"{verb} {kind} in {key.namespace}"
 
 
 def is_secretive(kind: GroupVersionKind | Resource, subresource: str = "") -> bool:

@@ -8,7 +8,9 @@ Promises:
 4. ``freeze`` goes half-open: connections stay, new ones are accepted, and nothing passes, not even that a
    side has gone away.  This is the failure that TCP does not report.
 5. ``resume`` undoes both; what was held back goes on its way.
-6. Nothing outlives the ``async with``.
+6. ``strand`` loses the connections there are: for ever half-open, as behind a router that forgot them, while
+   new ones flow.
+7. Nothing outlives the ``async with``.
 
 Not here: what the bytes mean.  For faults of single requests see ``faults.py``.
 """
@@ -49,6 +51,7 @@ class Proxy:
         self._flows.set()
         self._connections: set[asyncio.Task[None]] = set()
         self._ends: set[asyncio.StreamWriter] = set()
+        self._stranded: set[asyncio.StreamWriter] = set()
         self.accepted = 0  # connections so far
 
     @classmethod
@@ -116,6 +119,11 @@ class Proxy:
         """Pass nothing on, and say nothing."""
         self._flows.clear()
 
+    def strand(self) -> int:
+        """Lose the connections there are, without a word; how many those were."""
+        self._stranded |= self._ends
+        return self.connections
+
     async def resume(self) -> None:
         """Let everything flow, and everybody in, again."""
         self._flows.set()
@@ -148,6 +156,7 @@ class Proxy:
             pass  # one side is gone, and so must be the other
         finally:
             self._ends.difference_update(ends)
+            self._stranded.difference_update(ends)
             for end in ends:
                 _break(end)
 
@@ -155,6 +164,8 @@ class Proxy:
         while True:
             data = await reader.read(_CHUNK)
             await self._flows.wait()
+            if writer in self._stranded:
+                await asyncio.Event().wait()
             if not data:
                 break
             writer.write(data)

@@ -1,4 +1,4 @@
-"""What ``testing/eventually.py`` promises."""
+"""What ``testing/waiting.py`` promises."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from setpoint.errors import BadRequest, ConnectionFailed, NotFound, ServiceUnavailable
-from setpoint.testing.eventually import eventually
+from setpoint.testing.waiting import eventually
 
 pytestmark = pytest.mark.virtual_time
 

@@ -1,0 +1,215 @@
+"""Reads that never go behind a controller's own writes.
+
+``CachedReader`` reads from a cache as ``Cache`` does, for one controller whose writes it is told of.  Before
+it reads, it waits until the cache has seen them, but no longer than ``patience``; then it asks the server.
+While a write is in doubt (its answer was lost) the server is asked at once.  Either way nothing is read that
+is older than the controller's last write.  Events are never held back: only reads wait.
+
+What counts as seen is decided in ``writes.py``.  The controller's ``ctx`` reads through this.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, TypeAlias, TypeVar
+
+from setpoint.api.forms import Form, form_of, metadata_only
+from setpoint.api.names import GroupVersionKind, Key
+from setpoint.api.wire import Snapshot
+from setpoint.cache.cache import Cache, Fields, Labels, query_of
+from setpoint.cache.informer import Informer
+from setpoint.cache.writes import Writes, is_past
+from setpoint.client.client import ignore_not_found
+from setpoint.errors import NotFound
+from setpoint.metrics import ControllerMetrics
+
+T = TypeVar("T")
+_List: TypeAlias = list
+
+PATIENCE = 5.0  # a watch is late by milliseconds; one that is late by seconds is better not waited for
+
+
+class CachedReader:
+    """A cache, read by one controller."""
+
+    def __init__(
+        self,
+        cache: Cache,
+        writes: Writes | None = None,
+        *,
+        patience: float = PATIENCE,
+        metrics: ControllerMetrics | None = None,
+    ) -> None:
+        self.cache = cache
+        self.writes = Writes() if writes is None else writes
+        self._patience = patience
+        self._metrics = metrics
+
+    def __repr__(self) -> str:
+        return f"<CachedReader of {self.cache!r}, {self.writes!r}>"
+
+    # What the controller did.
+
+    def wrote(
+        self,
+        kind: type[Any] | Form[Any],
+        key: Key,
+        version: str,
+        *,
+        labels: Mapping[str, str] | None = None,
+    ) -> None:
+        """A create, update, patch or apply was answered with this resourceVersion.
+
+        With the labels it then had, reads of a kind that is declared with a label selector need not wait for
+        an object that is not selected.
+        """
+        gvk = form_of(kind).gvk
+        if self.cache.holds(gvk):
+            self.writes.wrote(gvk, key, version, at=_now(), labels=labels)
+
+    def deleted(self, kind: type[Any] | Form[Any], key: Key, uid: str) -> None:
+        """A deletion of the object with this uid was answered."""
+        gvk = form_of(kind).gvk
+        if self.cache.holds(gvk):
+            self.writes.deleted(gvk, key, uid, at=_now())
+
+    def ambiguous(self, kind: type[Any] | Form[Any], key: Key) -> None:
+        """A write got no answer: it may have happened."""
+        gvk = form_of(kind).gvk
+        if self.cache.holds(gvk):
+            self.writes.lost(gvk, key, at=_now())
+
+    # Reading.
+
+    async def get(self, kind: type[T] | Form[T], name: str, *, namespace: str | None = None) -> T:
+        """One object, no older than our own last write to it; NotFound if it is not there."""
+        form = form_of(kind)
+        resource = form.resource or await self.cache.client.resource_of(form)
+        key = self.cache.key_of(resource, name, namespace)
+        write = self.writes.of(form.gvk, key)
+        is_in_doubt = write is not None and write.is_in_doubt(_now())
+        if is_in_doubt or not await self._wait(self.cache.informers(form, key.namespace), form.gvk, [key]):
+            return form.decode((await self._get_live(form, key)).data)
+        return await self.cache.get(form, name, namespace=key.namespace or None)
+
+    async def list(
+        self,
+        kind: type[T] | Form[T],
+        *,
+        namespace: str | None = None,
+        labels: Labels | None = None,
+        fields: Fields | None = None,
+        owner: str | None = None,
+        index: Mapping[str, str] | None = None,
+    ) -> _List[T]:
+        """The objects of a kind, none older than our own last write to it."""
+        form = form_of(kind)
+        await self._resolve(form, namespace or "")
+        keys = [key for key, _ in self.writes.of_kind(form.gvk, namespace or "")]
+        if not await self._wait(self.cache.informers(form, namespace or ""), form.gvk, keys):
+            query = query_of(namespace, labels, fields, owner, index)
+            return [form.decode(each.data) for each in await self.cache.list_live(form, query)]
+        return await self.cache.list(
+            form, namespace=namespace, labels=labels, fields=fields, owner=owner, index=index
+        )
+
+    async def caught_up(
+        self, kinds: Iterable[type[Any] | Form[Any]], *, timeout: float | None = None
+    ) -> bool:
+        """Wait until the cache has seen all our writes to these kinds; False if it takes too long."""
+        for kind in kinds:
+            form = form_of(kind)
+            await self._resolve(form, "")
+            keys = [key for key, _ in self.writes.of_kind(form.gvk)]
+            if not await self._wait(self.cache.holds(form.gvk), form.gvk, keys, timeout):
+                return False
+        return True
+
+    async def _resolve(self, form: Form[Any], namespace: str) -> None:
+        """Ask the server about objects of which only it knows how they are."""
+        for key, write in self.writes.of_kind(form.gvk, namespace):
+            if write.is_in_doubt(_now()) and self.cache.informers(form, key.namespace):
+                await ignore_not_found(self._get_live(metadata_only(form), key))
+
+    async def _get_live(self, form: Form[Any], key: Key) -> Snapshot:
+        held = self.cache.peek(form, key)
+        try:
+            found = await self.cache.get_live(form, key)
+        except NotFound:
+            if held is not None:
+                self.writes.read_gone(form.gvk, key, held.metadata.uid)
+            raise
+        self.writes.read_live(form.gvk, key, found.metadata.resource_version)
+        return found
+
+    async def _wait(
+        self,
+        informers: Collection[Informer],
+        gvk: GroupVersionKind,
+        keys: _List[Key],
+        timeout: float | None = None,
+    ) -> bool:
+        """Wait until all these watches have brought our writes to these objects; False if they are late."""
+        late = [
+            unseen
+            for informer in informers
+            if not (unseen := Unseen(informer, self.writes, gvk, keys)).is_empty()
+        ]
+        if late and any(unseen.is_given_up for unseen in late):
+            return False
+        if late and not await self._wait_for(late, self._patience if timeout is None else timeout):
+            for key in keys if timeout is None else ():
+                self.writes.give_up(gvk, key)
+            return False
+        for key in keys:
+            if all(Unseen(each, self.writes, gvk, [key]).is_empty() for each in self.cache.holds(gvk)):
+                self.writes.seen(gvk, key)
+        return True
+
+    async def _wait_for(self, late: _List[Unseen], timeout: float) -> bool:
+        began, in_time = _now(), True
+        for unseen in late:
+            left = began + timeout - _now()
+            in_time = in_time and await unseen.informer.wait_until(unseen.is_empty, left)
+            if in_time and unseen.written_at is not None:
+                unseen.informer.measure_lag(_now() - unseen.written_at)
+        if self._metrics is not None:
+            self._metrics.cache_wait_seconds.observe(_now() - began)
+            if not in_time:
+                self._metrics.cache_wait_timeouts.inc()
+        return in_time
+
+
+class Unseen:
+    """The writes that one watch has yet to bring."""
+
+    def __init__(
+        self, informer: Informer, writes: Writes, gvk: GroupVersionKind, keys: Iterable[Key]
+    ) -> None:
+        self.informer = informer
+        self._floor = writes.floor(gvk)
+        self._left = [
+            (key, write)
+            for key in keys
+            if informer.scope.namespace in ("", key.namespace) and (write := writes.of(gvk, key)) is not None
+        ]
+        self.written_at = max((write.at for _, write in self._left), default=None)
+
+    @property
+    def is_given_up(self) -> bool:
+        return any(write.is_given_up for _, write in self._left)
+
+    def is_empty(self) -> bool:
+        """Whether all have been brought.  Asked after each event; what was seen is not looked at again."""
+        store, scope = self.informer.store, self.informer.scope
+        while self._left:
+            key, write = self._left[-1]
+            if not write.is_seen(scope, store.get(key), store.version):
+                return False
+            self._left.pop()
+        return not self._floor or is_past(store.version, self._floor)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

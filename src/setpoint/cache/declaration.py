@@ -1,0 +1,106 @@
+"""That somebody needs a kind: what ``Cache.declare`` gives, and who is told of its changes.
+
+A declaration holds a watch for each of its namespaces (or one, for all of them), shared with whoever declared
+the same.  Its listeners follow: they are told what is in a namespace that is added.  Closing lets go of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import TypeAlias
+
+from setpoint.api.names import GroupVersionKind
+from setpoint.cache.informer import SYNC_TIMEOUT, Informer, Listener, wait_all_synced
+from setpoint.cache.scope import Problem, Scope
+
+Hold: TypeAlias = Callable[[Scope], Informer]
+Release: TypeAlias = Callable[[Informer], None]
+
+
+class Declaration:
+    """Until it is closed, the cache keeps the kind."""
+
+    def __init__(
+        self, hold: Hold, release: Release, scope: Scope, namespaces: Iterable[str] | None = None
+    ) -> None:
+        self._hold = hold
+        self._release = release
+        self._scope = scope  # of all namespaces; each has its own like it
+        self._held: dict[str, Informer] = {}
+        self._listeners: dict[object, tuple[Listener, dict[str, Callable[[], None]]]] = {}
+        if namespaces is None:
+            self._add("")
+            return
+        wanted = list(namespaces)
+        if isinstance(namespaces, str) or "" in wanted:
+            raise ValueError(f"namespaces={namespaces!r}: give a list of names, or leave it out to mean all")
+        for namespace in wanted:
+            self.add_namespace(namespace)
+
+    def __repr__(self) -> str:
+        where = "all namespaces" if "" in self._held else ", ".join(self._held) or "no namespace"
+        return f"<Declaration {self._scope}: {where}>"
+
+    @property
+    def gvk(self) -> GroupVersionKind:
+        return self._scope.gvk
+
+    @property
+    def namespaces(self) -> frozenset[str] | None:
+        """Those that are kept; None: all."""
+        return None if "" in self._held else frozenset(self._held)
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether it is all there, and every listener was told."""
+        return all(informer.is_synced for informer in self._held.values())
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What stands in the way just now."""
+        found = (informer.problem for informer in self._held.values())
+        return tuple(problem for problem in found if problem is not None)
+
+    async def wait_synced(self, timeout: float = SYNC_TIMEOUT) -> None:
+        """Wait until it is all there, and every listener was told; NotSynced says why it is not."""
+        await wait_all_synced(self._held.values(), timeout)
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Have a function told of every object, then of every change; calling the answer ends that."""
+        me = object()
+        ends = {namespace: informer.listen(listener) for namespace, informer in self._held.items()}
+        self._listeners[me] = (listener, ends)
+        return lambda: self._silence(me)
+
+    def add_namespace(self, namespace: str) -> None:
+        """Keep one more namespace; listeners are told of what is in it."""
+        if not namespace or "" in self._held:
+            raise ValueError(f"{self!r} cannot have the namespace {namespace!r} too")
+        if namespace not in self._held:
+            self._add(namespace)
+
+    def remove_namespace(self, namespace: str) -> None:
+        """Keep one namespace less.  Listeners are told nothing: its objects still exist."""
+        if namespace and namespace in self._held:
+            for _, ends in self._listeners.values():
+                ends.pop(namespace)()
+            self._release(self._held.pop(namespace))
+
+    def close(self) -> None:
+        """Need it no longer; closing twice is fine."""
+        for me in list(self._listeners):
+            self._silence(me)
+        while self._held:
+            self._release(self._held.popitem()[1])
+
+    def _add(self, namespace: str) -> None:
+        informer = self._held[namespace] = self._hold(replace(self._scope, namespace=namespace))
+        for listener, ends in self._listeners.values():
+            ends[namespace] = informer.listen(listener)
+
+    def _silence(self, me: object) -> None:
+        if me in self._listeners:
+            _, ends = self._listeners.pop(me)
+            for end in ends.values():
+                end()

@@ -1,0 +1,23 @@
+"""Decides which of two resourceVersions is the later one.
+
+Kubernetes promises (KEP-5504) that those of one kind are whole numbers that grow.  Where a server's are
+something else, none is older than another: what depends on the order is then not done at all, or is done by
+waiting for equality, with a bound.
+"""
+
+from __future__ import annotations
+
+
+def number(version: str) -> int | None:
+    """The version as a number; None where it is none, and cannot be compared."""
+    return int(version) if version.isdecimal() else None
+
+
+def is_older(version: str, than: str) -> bool:
+    """Whether both can be compared, and the first is the earlier one."""
+    return version.isdecimal() and than.isdecimal() and int(version) < int(than)
+
+
+def later(one: str, other: str) -> str:
+    """The later of two versions; where they cannot be compared, the one said last."""
+    return one if is_older(other, one) else other
