@@ -11,8 +11,8 @@ help:  ## list the verbs
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
 
 demo: setup  ## a class becomes a CustomResourceDefinition; then the pods of your cluster, if you have one
-	$(BIN)/python examples/webapp.py
-	@$(BIN)/python examples/pods.py || echo 'demo: no cluster, no pods; all else above worked'
+	$(BIN)/python examples/webapp/webapp.py
+	@$(BIN)/python examples/pods/pods.py || echo 'demo: no cluster, no pods; all else above worked'
 
 setup: $(VENV)/.ready  ## a virtual environment with everything locked in requirements.lock
 

@@ -13,7 +13,7 @@ import pytest
 
 from tests.pages import PAGES, ROOT, blocks, program
 
-EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+EXAMPLES = sorted((ROOT / "examples").rglob("*.py"))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -41,7 +41,8 @@ def test_every_program_in_the_docs_passes_mypy_strict(tmp_path: Path) -> None:
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
 def test_an_example_says_how_to_run_it(example: Path) -> None:
     said = ast.get_docstring(ast.parse(example.read_text())) or ""
-    assert f"python examples/{example.name}" in said
+    path = example.relative_to(ROOT)
+    assert f"python {path}" in said or f"python -m {'.'.join(path.with_suffix('').parts)}" in said
 
 
 def run(example: str, **env: str) -> subprocess.CompletedProcess[str]:
@@ -52,7 +53,7 @@ def run(example: str, **env: str) -> subprocess.CompletedProcess[str]:
 def test_the_example_of_a_kind_prints_its_definition() -> None:
     from setpoint.api import yaml
 
-    definition = yaml.load(run("webapp.py").stdout)
+    definition = yaml.load(run("webapp/webapp.py").stdout)
     assert (definition["kind"], definition["metadata"]["name"]) == (
         "CustomResourceDefinition",
         "webapps.demo.setpoint.dev",
@@ -60,7 +61,7 @@ def test_the_example_of_a_kind_prints_its_definition() -> None:
 
 
 def test_the_example_of_pods_says_what_to_do_where_there_is_no_cluster(tmp_path: Path) -> None:
-    ran = run("pods.py", HOME=str(tmp_path))
+    ran = run("pods/pods.py", HOME=str(tmp_path))
     assert ran.returncode == 1
     assert "set KUBECONFIG" in ran.stderr
     assert "Traceback" not in ran.stderr

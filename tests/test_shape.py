@@ -37,7 +37,7 @@ MAY_IMPORT = {
     "cache": BASE | {"api", "client"},
     "controller": BASE | {"api", "client", "cache", "queue"},
     "webhook": BASE | {"api", "net"},
-    "manager": BASE | {"api", "net", "client", "cache", "controller", "webhook"},
+    "manager": BASE | {"api", "kube", "net", "client", "cache", "controller", "webhook"},
     "server": BASE | {"api", "net"},  # never client: they meet only as bytes
     "builtin": BASE | {"api", "kube", "client", "controller"},
 }
@@ -52,6 +52,7 @@ HOMES = {
     "cryptography": ("net/tls.py",),
     "msgspec": ("api/", "kube/", "client/", "cache/paths.py", "cache/sharing.py"),
     "multidict": ("net/",),
+    "opentelemetry": ("manager/tracing.py",),
     "prometheus_client": ("metrics.py",),
     "pytest": ("testing/plugin.py",),
     "yaml": ("api/yaml.py",),
@@ -60,6 +61,7 @@ HOMES = {
 # Where the name to install is not the name to import; two of them are words of aiohttp's own interface.
 DISTRIBUTIONS = {
     "multidict": "aiohttp",
+    "opentelemetry": "opentelemetry-api",
     "prometheus_client": "prometheus-client",
     "yaml": "pyyaml",
     "yarl": "aiohttp",
@@ -85,6 +87,8 @@ PURE = (
     "client/proxy.py",
     "client/retry.py",
     "client/subresources.py",
+    "manager/lease_state.py",
+    "manager/lifecycle.py",
     "queue/backoff.py",
     "queue/schedule.py",
 )
@@ -226,7 +230,9 @@ def test_third_party_code_stands_behind_its_own_module() -> None:
 
 
 def test_what_is_imported_is_what_is_required() -> None:
-    required = {re.split(r"[^\w-]", line)[0].lower() for line in PYPROJECT["project"]["dependencies"]}
+    optional = [line for lines in PYPROJECT["project"]["optional-dependencies"].values() for line in lines]
+    lines = [*PYPROJECT["project"]["dependencies"], *optional]
+    required = {re.split(r"[^\w-]", line)[0].lower() for line in lines}
     imported = {DISTRIBUTIONS.get(package, package) for file in files() for package in theirs(file)}
     assert imported - {"pytest"} == required, "pytest alone is the user's own: only its plugin imports it"
 

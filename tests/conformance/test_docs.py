@@ -53,12 +53,12 @@ def run(*command: str, stdin: str | None = None, **env: str) -> str:
 
 
 def test_the_example_of_pods_finds_the_server_that_kubectl_would(kube: ControlPlane) -> None:
-    assert kube.url in run(sys.executable, "examples/pods.py", KUBECONFIG=str(kube.kubeconfig))
+    assert kube.url in run(sys.executable, "examples/pods/pods.py", KUBECONFIG=str(kube.kubeconfig))
 
 
 def test_kubectl_takes_what_the_example_of_a_kind_prints(kube: ControlPlane, tmp_path: Path) -> None:
     kubectl = (str(kube.binaries.kubectl), f"--kubeconfig={kube.kubeconfig}", f"--cache-dir={tmp_path}")
-    definition = run(sys.executable, "examples/webapp.py")
+    definition = run(sys.executable, "examples/webapp/webapp.py")
     run(*kubectl, "apply", "--filename", "-", stdin=definition)
     established = "--for=condition=established"
     run(*kubectl, "wait", established, "--timeout=30s", "customresourcedefinition/webapps.demo.setpoint.dev")

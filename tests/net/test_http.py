@@ -423,3 +423,28 @@ async def test_a_proxy_of_an_unknown_kind_is_refused_at_once(proxy: str) -> None
     with pytest.raises(ConfigError, match="proxy address") as caught:
         HttpTransport(Endpoint("https://10.0.0.1", proxy=proxy))
     assert_no_secret(caught.value)
+
+
+@pytest.mark.parametrize("good", [0, 1], ids=["at once", "a turn of the loop later"])
+async def test_a_request_that_is_no_longer_wanted_is_not_sent(good: int) -> None:
+    """Its check is asked when there is a connection, and as late as can be."""
+    asked = 0
+
+    def check() -> None:
+        nonlocal asked
+        asked += 1
+        if asked > good:
+            raise LookupError("no longer wanted")
+
+    seen: list[str] = []
+
+    async def app(request: Request) -> Answer:
+        seen.append(request.target)
+        return Answer(body=b"done")
+
+    async with serve(app) as address, at(address.port) as transport:
+        with pytest.raises(LookupError, match="no longer wanted"):
+            await transport(Request("PATCH", "/unwanted", {}, b"{}", (), check))
+        assert await whole(transport, get("/wanted")) == b"done"
+        assert await whole(transport, Request("PATCH", "/fine", {}, b"{}", (), lambda: None)) == b"done"
+    assert seen == ["/wanted", "/fine"]

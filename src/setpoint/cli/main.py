@@ -9,6 +9,8 @@ from __future__ import annotations
 import click
 
 from setpoint.cli.models import models
+from setpoint.cli.run import run
+from setpoint.cli.why import why
 from setpoint.errors import SetpointError
 
 
@@ -29,4 +31,8 @@ def main(*, debug: bool) -> None:
     """Level-triggered Kubernetes controllers in Python."""
 
 
-main.add_command(models)
+for command in (models, run, why):
+    main.add_command(command)
+
+if __name__ == "__main__":
+    main()

@@ -155,6 +155,12 @@ class Client:
         self._field_validation = field_validation
         self.discovery = Discovery(self._discover)
 
+    def through(self, wrap: Callable[[Transport], Transport]) -> Self:
+        """The same client, whose requests pass through what ``wrap`` makes of its transport: to count them,
+        say.  It ends with this one.
+        """
+        return self._twin(self._sender.through(wrap))
+
     def guarded_by(self, guard: Guard) -> Self:
         """The same client, which asks the guard before each try of every write (and of every command run in a
         pod).  What the guard raises is raised to the caller, and nothing is sent.  It ends with this one.

@@ -15,6 +15,7 @@ import logging
 import random
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 from setpoint.api.requests import Call
@@ -96,6 +97,12 @@ class Sender:
         self._warned: dict[str, None] = {}
         self._observer: Observer | None = None
         self._guards: tuple[Guard, ...] = ()
+
+    def through(self, wrap: Callable[[Transport], Transport]) -> Sender:
+        """The same server and user, by way of what is put around the transport."""
+        twin = copy.copy(self)
+        twin._transport = wrap(self._transport)  # noqa: SLF001 - a copy of ourselves
+        return twin
 
     def guarded_by(self, guard: Guard) -> Sender:
         """The same server and user; the guard is asked before every try of a write that goes this way."""
@@ -195,7 +202,10 @@ class Sender:
         headers = {"Accept": call.accept, **self._headers, **who}
         if call.body is not None:
             headers["Content-Type"] = call.content_type
-        response = await self._transport(Request(call.method, call.target, headers, call.body, call.upgrade))
+        check = partial(self._ask_guards, call) if self._guards and call.is_write else None
+        response = await self._transport(
+            Request(call.method, call.target, headers, call.body, call.upgrade, check)
+        )
         if "Warning" in response.headers:
             self._warn_once(response.headers["Warning"])
         if response.status < 300:

@@ -38,6 +38,7 @@ from setpoint.net.messages import CLOSE_TIMEOUT, MAX_MESSAGE, Headers, MessageSt
 from setpoint.net.transport import Request, Response, WebSocket
 
 if TYPE_CHECKING:
+    from aiohttp.abc import AbstractStreamWriter
     from aiohttp.client_middlewares import ClientHandlerType
     from aiohttp.connector import AddrInfoType, Connection
 
@@ -128,7 +129,8 @@ class HttpTransport:
         redirects, repetition, a total timeout), which cost a fifth of the whole.
         """
         body = request.body
-        asked = aiohttp.ClientRequest(
+        kind = aiohttp.ClientRequest if request.check is None else _Checked
+        asked = kind(
             request.method,
             url,
             headers=headers,
@@ -152,6 +154,9 @@ class HttpTransport:
                 max_line_size=_MAX_HEADER,
                 max_field_size=_MAX_HEADER,
             )
+            if request.check is not None and isinstance(asked, _Checked):
+                request.check()
+                asked.check = request.check
             answer = await asked.send(connection)
             return await answer.start(connection)
         except BaseException as error:
@@ -216,6 +221,23 @@ class HttpTransport:
     def _explained(self, request: Request, failed: _Failed) -> TransportError:
         explain = not_connected if isinstance(failed, _NotConnected) else not_answered
         return explain(_doing(request), self._way, failed.error)
+
+
+class _Checked(aiohttp.ClientRequest):
+    """A request that is asked about once more: before Python 3.12 a body is sent a turn of the loop later."""
+
+    check: Callable[[], None]
+
+    async def write_bytes(
+        self, writer: AbstractStreamWriter, conn: Connection, content_length: int | None = None
+    ) -> None:
+        try:
+            self.check()
+        except Exception as refused:  # noqa: BLE001 - raised to whoever waits for the answer
+            if conn.protocol is not None:
+                conn.protocol.set_exception(refused)
+            return
+        await super().write_bytes(writer, conn, content_length)
 
 
 class _HttpResponse:

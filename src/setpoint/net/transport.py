@@ -27,6 +27,8 @@ class Request(NamedTuple):
     headers: Mapping[str, str] = MappingProxyType({})
     body: bytes | None = None
     upgrade: tuple[str, ...] = ()  # WebSocket subprotocols to offer, best first; () asks for plain HTTP
+    # Asked at the last moment, when there is a connection; what it raises is raised, and nothing is sent.
+    check: Callable[[], None] | None = None
 
     def __repr__(self) -> str:
         return f"<Request {self.method} {self.target}>"  # headers hold credentials, the body may hold Secrets

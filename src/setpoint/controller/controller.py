@@ -1,0 +1,307 @@
+"""Sources, a queue and workers, started and stopped as one.
+
+1. Workers begin when all sources are synced.  What is still awaited after ``sync_timeout`` is said in the
+   log, again and again; nothing ends because of it.
+2. A permission or a kind that is missing stops this controller and nobody else: no reconcile starts while a
+   watch is refused.  It is said once, loudly, with verb, kind and what to add; when the watch works again, so
+   does the controller, and what happened meanwhile is looked at.
+3. When ``run`` is cancelled, no reconcile starts any more.  Those that run have ``grace`` seconds to finish,
+   then they are cancelled.  Cancelled again, ``run`` does not wait.
+4. A source that raises is logged, counted and begun anew, backing off.
+5. Every task it starts ends with it.
+
+The order of things is here; how a key is worked on is in ``worker.py``, where keys come from is in
+``sources.py``.  Run by the manager.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import re
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
+from functools import partial
+
+from setpoint.api.names import GroupVersionKind
+from setpoint.cache.cache import Cache
+from setpoint.cache.consistency import CachedReader
+from setpoint.cache.informer import SYNC_TIMEOUT
+from setpoint.cache.reflector import how_it_failed
+from setpoint.cache.scope import Problem, Scope
+from setpoint.cache.watch_state import How
+from setpoint.controller.mapping import Reason
+from setpoint.controller.result import Reconciler, Request
+from setpoint.controller.sources import Feed, Kind, Source
+from setpoint.controller.worker import Look, Looked, Queue, Worker
+from setpoint.errors import NotSynced
+from setpoint.metrics import Metrics
+from setpoint.queue.backoff import delay_after
+from setpoint.queue.workqueue import QueueStats, WorkQueue
+
+GRACE = 30.0  # as controller-runtime's manager
+LOOK_EVERY = 1.0  # seconds between two looks at how the sources are
+LONGEST_REST = 60.0  # of a source that raised
+SHOWN_ERRORS = 10
+
+_NAME = re.compile(r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?")
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerStats:
+    """How a controller is: for people, tests and debug pages alike."""
+
+    name: str
+    is_working: bool  # it takes keys
+    problems: tuple[str, ...]  # why not
+    workers: int
+    running: Mapping[Request, float]  # what is being reconciled, and for how many seconds
+    errors: Mapping[Request, Looked]  # the keys whose last look failed, the newest last
+    queue: QueueStats
+
+
+class Controller:
+    """Keeps the objects of its sources as a reconciler wants them.
+
+    ``workers`` keys are reconciled at once, each for at most ``timeout`` seconds if that is said.
+    ``backoff`` is a function from the failures of a key in a row to seconds.  ``may_start`` is asked before
+    each reconcile.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        reconciler: Reconciler,
+        sources: Iterable[Source],
+        *,
+        cache: Cache,
+        metrics: Metrics,
+        workers: int = 1,
+        timeout: float | None = None,
+        grace: float = GRACE,
+        backoff: Callable[[int], float] | None = None,
+        sync_timeout: float = SYNC_TIMEOUT,
+        needs_leadership: bool = True,
+        may_start: Callable[[], bool] = lambda: True,
+    ) -> None:
+        if not _NAME.fullmatch(name):
+            raise ValueError(f"{name!r} cannot name a controller: use a-z, 0-9, '-', '.' and '_'")
+        if workers < 1:
+            raise ValueError(f"workers={workers}: a controller has at least one")
+        self.name = name
+        self.needs_leadership = needs_leadership
+        self._log = logging.getLogger(f"setpoint.controller.{name}")
+        self._sources = list(sources)
+        self._workers = workers
+        self._grace = grace
+        self._sync_timeout = sync_timeout
+        counts = metrics.controller(name, workers=workers)
+        self._queue: Queue = WorkQueue(
+            name, metrics, backoff=partial(_safely, backoff or _backoff, self._log)
+        )
+        self.reader = CachedReader(cache, metrics=counts)
+        self._worker = Worker(
+            name,
+            self._queue,
+            reconciler,
+            self.reader,
+            counts,
+            kind=next(iter(self.kinds), None),
+            timeout=timeout,
+            may_start=may_start,
+        )
+        self._feed = Feed(name, self._add, metrics, counts.callback_errors.inc, self._log)
+        self._tasks: asyncio.TaskGroup | None = None
+        self._has_run = False
+        self._is_synced = False
+        self._refused: dict[Scope, Problem] = {}
+
+    def __repr__(self) -> str:
+        state = "working" if self.is_working else "stopped" if self._refused else "not working"
+        return f"<Controller {self.name}, {state}: {self._queue!r}>"
+
+    # How it is.
+
+    @property
+    def kinds(self) -> tuple[GroupVersionKind, ...]:
+        """What it watches, the kind it is for first."""
+        return tuple(dict.fromkeys(source.form.gvk for source in self._sources if isinstance(source, Kind)))
+
+    @property
+    def is_working(self) -> bool:
+        """Whether it takes keys."""
+        return self._tasks is not None and self._worker.gate.is_set() and not self._worker.is_leaving
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Why it runs and does not work; for the readiness of the process."""
+        if self._tasks is None or self.is_working:
+            return ()
+        late = [source for source in self._sources if not source.is_synced]
+        known = {problem.scope: problem for source in late for problem in source.problems} | self._refused
+        silent = [f"{source!r}: no answer yet" for source in late if not source.problems]
+        return (*map(str, known.values()), *silent)
+
+    def stats(self) -> ControllerStats:
+        now = asyncio.get_running_loop().time()
+        failed = [(key, looked) for key, looked in self._worker.looked.items() if looked.came_to == "error"]
+        return ControllerStats(
+            self.name,
+            self.is_working,
+            self.problems,
+            self._workers,
+            {key: now - since for key, since in self._worker.running.items()},
+            dict(failed[-SHOWN_ERRORS:]),
+            self._queue.stats(),
+        )
+
+    def last_look(self, request: Request) -> Looked | None:
+        """What came of the last reconcile of a key, if it is remembered."""
+        return self._worker.looked.get(request)
+
+    def around_look(self, around: Callable[[Look], AbstractContextManager[object]]) -> None:
+        """Have every reconcile, and what is told of it, happen inside of what the function gives."""
+        self._worker.around = around
+
+    def on_look(self, tell: Callable[[str, Request, Looked], None]) -> None:
+        """Have a function told of what came of each reconcile: the controller's name, the key, and that."""
+        self._worker.tell.append(tell)
+
+    # What it does.
+
+    def look_at(
+        self, request: Request, *, after: float = 0.0, priority: int = 0, reason: Reason | None = None
+    ) -> None:
+        """Have a key reconciled, ``after`` so many seconds."""
+        self._queue.add(request, after=after, priority=priority, reason=reason)
+
+    def add_source(self, source: Source) -> Callable[[], None]:
+        """Have keys from one more source, from now on; calling the answer ends that, and closes it."""
+        self._sources.append(source)
+        task = None if self._tasks is None else self._start(self._tasks, source)
+
+        def end() -> None:
+            if source in self._sources:
+                self._sources.remove(source)
+                source.close()
+                if task is not None:
+                    task.cancel()
+
+        return end
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        if self._has_run:
+            raise RuntimeError(f"controller {self.name} has run: make a new one")
+        self._has_run = True
+        try:
+            async with asyncio.TaskGroup() as self._tasks:
+                for source in self._sources:
+                    self._start(self._tasks, source)
+                workers: list[asyncio.Task[None]] = []
+                try:
+                    await self._wait_synced()
+                    workers += [
+                        self._tasks.create_task(self._worker.run(), name=f"worker {number} of {self.name}")
+                        for number in range(1, self._workers + 1)
+                    ]
+                    while True:
+                        await asyncio.sleep(LOOK_EVERY)
+                        self._open_or_close()
+                finally:
+                    await self._leave(workers)
+        finally:
+            self._tasks = None
+            for source in self._sources:
+                source.close()
+
+    def _start(self, tasks: asyncio.TaskGroup, source: Source) -> asyncio.Task[None]:
+        return tasks.create_task(self._read(source), name=f"{source!r} of {self.name}")
+
+    async def _read(self, source: Source) -> None:
+        """Run a source; one that raises is begun anew."""
+        failures = 0
+        while True:
+            began = _now()
+            try:
+                await source.run(self._feed)
+                self._log.info("%r has ended", source)
+                return
+            except Exception:  # noqa: BLE001 - logged below, with its traceback
+                failures = 1 if _now() - began > LONGEST_REST else failures + 1
+                rest = delay_after(failures, first=1.0, longest=LONGEST_REST, jitter=random.random)
+                self._feed.count_error()
+                self._log.exception("%r raised; it begins anew in %.3g s", source, rest)
+                await asyncio.sleep(rest)
+
+    def _add(self, key: Request, priority: int, reason: Reason) -> None:
+        self._queue.add(key, priority=priority, reason=reason)
+
+    # When it works.
+
+    async def _wait_synced(self) -> None:
+        began = told_at = _now()
+        while late := [source for source in self._sources if not source.is_synced]:
+            with suppress(NotSynced):
+                await late[0].wait_synced(LOOK_EVERY)
+            self._open_or_close()
+            if _now() - told_at >= self._sync_timeout:
+                told_at = _now()
+                awaited = "; ".join(self.problems)
+                self._log.error("%s has waited %.0f s, and goes on: %s", self.name, told_at - began, awaited)
+        self._is_synced = True
+        self._open_or_close()
+
+    def _open_or_close(self) -> None:
+        """Let reconciles start, or not, by how the sources are."""
+        problems = [problem for source in self._sources for problem in source.problems]
+        broken = {problem.scope for problem in problems}
+        refused = {problem.scope: problem for problem in problems if _is_refusal(problem)}
+        for scope in refused.keys() - self._refused.keys():
+            self._log.error("%s stops until this is mended: %s", self.name, refused[scope])
+        # Refused and then, say, out of reach is still refused, as far as is known.
+        still = {scope: problem for scope, problem in self._refused.items() if scope in broken} | refused
+        if self._refused and not still:
+            self._log.info("%s goes on: nothing is refused any more", self.name)
+        self._refused = still
+        if self._is_synced and not still:
+            self._worker.gate.set()
+        else:
+            self._worker.gate.clear()
+
+    async def _leave(self, workers: list[asyncio.Task[None]]) -> None:
+        """Let those who work finish, in time; nobody begins."""
+        self._queue.shut_down()
+        self._worker.is_leaving = True
+        self._worker.gate.set()
+        if not workers:
+            return
+        _, late = await asyncio.wait(workers, timeout=self._grace)
+        if late:
+            keys = ", ".join(map(str, self._worker.running))
+            self._log.warning("%s stops, and %s took longer than %g s", self.name, keys, self._grace)
+        for worker in late:
+            worker.cancel()
+
+
+def _is_refusal(problem: Problem) -> bool:
+    """Whether somebody must change something, in the cluster, before it can go on."""
+    return how_it_failed(problem.error) is How.DENIED
+
+
+def _safely(backoff: Callable[[int], float], log: logging.Logger, failures: int) -> float:
+    """A backoff that never raises: the key it is asked for must not be lost."""
+    try:
+        return float(backoff(failures))
+    except Exception:
+        log.exception("the backoff raised at %d failures; the usual one is used", failures)
+        return _backoff(failures)
+
+
+_backoff = partial(delay_after, jitter=random.random)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

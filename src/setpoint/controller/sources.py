@@ -1,0 +1,335 @@
+"""Where the keys of a controller come from: watched kinds, streams of the author's own, timers.
+
+1. A kind is synced when the cache has all of it, and each object was mapped or waits for its mapper.
+2. A predicate that raises lets the change pass: a look too many does no harm.
+3. A mapper that raises is logged and counted, and harms nobody else.  One that is ``async`` asks others, who
+   may not be there just now: it is tried again, backing off, object by object, until it answers.  Any other
+   would raise again: what it had to say is lost until the object changes, or is resynced.
+4. A ``Channel`` holds 1024 keys, then ``send`` waits.
+
+Which keys, is decided in ``mapping.py``; which changes, in ``predicates.py``.  Drained by the queue of the
+controller, through a ``Feed``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+)
+from contextlib import AbstractAsyncContextManager, aclosing, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from inspect import isawaitable
+from typing import Any, TypedDict, TypeVar, Unpack
+
+from setpoint.api.forms import Form, form_of
+from setpoint.api.names import Key
+from setpoint.cache.cache import Cache, Fields, Indexes, Labels
+from setpoint.cache.declaration import Declaration
+from setpoint.cache.scope import Problem
+from setpoint.cache.store import Seen
+from setpoint.controller.mapping import (
+    Mapper,
+    Reason,
+    ToKeys,
+    ToOwner,
+    checked,
+    keys_of,
+    objects_of,
+    priority_of,
+    reason_of,
+)
+from setpoint.controller.predicates import Predicate, anything
+from setpoint.controller.result import Request
+from setpoint.errors import NotSynced, SetpointError
+from setpoint.metrics import Metrics
+from setpoint.queue.workqueue import LOW_PRIORITY, WorkQueue
+
+T = TypeVar("T")
+
+BUFFER = 1024  # as controller-runtime
+MAPPER_TIMEOUT = 60.0  # seconds for one change; then it is asked again
+FIND_AGAIN = 2.0  # seconds until a kind that the server does not know is looked for again
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """What a source is given to feed."""
+
+    controller: str
+    add: Callable[[Request, int, Reason], None]  # a key, its priority, and why
+    metrics: Metrics
+    count_error: Callable[[], None]
+    log: logging.Logger
+
+
+class Source:
+    """Where keys come from.  A subclass must have ``run``; the rest is for those that can be late."""
+
+    async def run(self, feed: Feed) -> None:
+        """Feed until cancelled, or until there is nothing more to come.  If it raises, it is begun anew."""
+        raise NotImplementedError
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether what was there at the start has been fed."""
+        return True
+
+    async def wait_synced(self, timeout: float) -> None:
+        """Wait until it is synced; NotSynced says why it is not."""
+        if not self.is_synced:
+            await asyncio.sleep(timeout)
+        if not self.is_synced:
+            raise NotSynced(f"wait for {self!r}", f"not synced after {timeout:g} s")
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What stands in the way just now."""
+        return ()
+
+    def close(self) -> None:
+        """Need it no longer."""
+
+
+class KindOptions(TypedDict, total=False):
+    """Which objects of a kind the cache keeps for this; all where nothing is said.  See ``Cache.declare``."""
+
+    namespaces: Iterable[str] | None
+    labels: Labels | None
+    fields: Fields | None
+    metadata_only: bool | None
+    strip_managed_fields: bool
+    indexes: Indexes[Any]
+
+
+class Kind(Source):
+    """The changes of a kind, each mapped to keys.  Declared at once, so that the cache can be warm before."""
+
+    def __init__(
+        self,
+        cache: Cache,
+        kind: type[Any] | Form[Any],
+        mapper: Mapper,
+        *,
+        when: Predicate = anything,
+        priority: int = 0,
+        **options: Unpack[KindOptions],
+    ) -> None:
+        self.form = form_of(kind)
+        self._cache = cache
+        self._mapper = mapper
+        self._when = when
+        self._priority = priority
+        self._is_heard = asyncio.Event()
+        self.declaration: Declaration = cache.declare(kind, **options)
+
+    def __repr__(self) -> str:
+        return f"<Kind {self.declaration!r}, {self._when!r}>"
+
+    @property
+    def is_synced(self) -> bool:
+        return self._is_heard.is_set() and self.declaration.is_synced
+
+    async def wait_synced(self, timeout: float) -> None:
+        until = asyncio.get_running_loop().time() + timeout
+        try:
+            async with asyncio.timeout_at(until):
+                await self._is_heard.wait()
+        except TimeoutError:
+            raise NotSynced(f"watch {self.form.gvk}", "the kind of its owners is not served yet") from None
+        await self.declaration.wait_synced(max(0.0, until - asyncio.get_running_loop().time()))
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        return self.declaration.problems
+
+    def close(self) -> None:
+        self.declaration.close()
+
+    def keys(self) -> list[Request]:
+        """The keys of all objects that there are and that matter, without the mapper."""
+        found: list[Seen] = []
+        self.declaration.listen(found.append)()
+        return [seen.key for seen in found if self._when(seen)]
+
+    async def run(self, feed: Feed) -> None:
+        mapper = await self._find_scope(feed)
+        if isinstance(mapper, ToKeys) and mapper.is_async:
+            await self._run_async(mapper, feed)
+        else:
+            with self._listening(lambda seen: self._map(mapper, seen, feed), feed):
+                await asyncio.Event().wait()
+
+    async def _find_scope(self, feed: Feed) -> Mapper:
+        """The mapper; one to owners of a kind that no class describes asks the server about it."""
+        mapper = self._mapper
+        while isinstance(mapper, ToOwner) and mapper.namespaced is None:
+            try:
+                resource = await self._cache.client.resource_of(mapper.form)
+                mapper = replace(mapper, namespaced=resource.namespaced)
+            except SetpointError as error:
+                feed.log.debug("%s: %s", feed.controller, error)
+                await asyncio.sleep(FIND_AGAIN)
+        return mapper
+
+    @contextmanager
+    def _listening(self, hear: Callable[[Seen], None], feed: Feed) -> Iterator[None]:
+        """While it lasts, a function hears of the changes that matter."""
+
+        def listen(seen: Seen) -> None:
+            if self._matters(seen, feed):
+                hear(seen)
+
+        end = self.declaration.listen(listen)
+        self._is_heard.set()
+        try:
+            yield
+        finally:
+            end()
+
+    def _matters(self, seen: Seen, feed: Feed) -> bool:
+        try:
+            return self._when(seen)
+        except Exception:
+            feed.count_error()
+            feed.log.exception("%r raised at %s %s; the change passes", self._when, self.form.gvk, seen.key)
+            return True
+
+    def _map(self, mapper: Mapper, seen: Seen, feed: Feed) -> None:
+        try:
+            keys = keys_of(mapper(each) for each in objects_of(seen))
+        except Exception:
+            feed.count_error()
+            feed.log.exception("a mapper raised at %s %s: who must look is unknown", self.form.gvk, seen.key)
+            return
+        self._feed(keys, seen, feed)
+
+    def _feed(self, keys: Iterable[Request], seen: Seen, feed: Feed) -> None:
+        priority, reason = priority_of(seen, self._priority), reason_of(self.form.gvk, seen)
+        for key in keys:
+            feed.add(key, priority, reason)
+
+    # A mapper that waits.
+
+    async def _run_async(self, mapper: ToKeys[Any], feed: Feed) -> None:
+        """Map in a task of its own: one object at a time, all of its changes in order, until it works."""
+        waiting: dict[Key, list[Seen]] = {}
+        queue: WorkQueue[Key, None] = WorkQueue(f"{feed.controller}-{self.form.gvk.kind}", feed.metrics)
+
+        def later(seen: Seen) -> None:
+            waiting.setdefault(seen.key, []).append(seen)
+            queue.add(seen.key, priority=priority_of(seen, self._priority))
+
+        with self._listening(later, feed):
+            while True:
+                async with queue.next_key() as taken:
+                    changes = waiting.pop(taken.key, [])
+                    try:
+                        while changes:
+                            async with asyncio.timeout(MAPPER_TIMEOUT):
+                                await self._map_async(mapper, changes[0], feed)
+                            del changes[0]
+                        queue.forget(taken.key)
+                    except Exception:
+                        waiting[taken.key] = [*changes, *waiting.get(taken.key, ())]
+                        feed.count_error()
+                        wait = queue.add_rate_limited(taken.key, priority=taken.priority)
+                        feed.log.exception(
+                            "a mapper raised at %s %s; again in %.3g s", self.form.gvk, taken.key, wait
+                        )
+                await asyncio.sleep(0)  # one that reads only the cache never waits
+
+    async def _map_async(self, mapper: ToKeys[Any], seen: Seen, feed: Feed) -> None:
+        answers = [await _answer(mapper(each)) for each in objects_of(seen)]
+        self._feed(keys_of(answers), seen, feed)
+
+
+async def _answer(given: Iterable[Request] | Awaitable[Iterable[Request]]) -> Iterable[Request]:
+    return await given if isawaitable(given) else given
+
+
+# ---- the author's own ------------------------------------------------------------------------------
+
+
+class Stream(Source):
+    """Keys from a function that gives them one by one, ``async``: a generator, mostly."""
+
+    def __init__(self, function: Callable[[], AsyncIterable[Request]], *, priority: int = 0) -> None:
+        self._function = function
+        self._priority = priority
+
+    def __repr__(self) -> str:
+        return f"<Stream {getattr(self._function, '__qualname__', self._function)}>"
+
+    async def run(self, feed: Feed) -> None:
+        async with _closing(keys := self._function()):
+            async for key in keys:
+                for each in checked([key]):
+                    feed.add(each, self._priority, Reason("stream"))
+                await asyncio.sleep(0)  # one that never waits must not keep others from running
+
+
+def _closing(keys: AsyncIterable[Request]) -> AbstractAsyncContextManager[object]:
+    return aclosing(keys) if isinstance(keys, AsyncGenerator) else nullcontext()
+
+
+class Channel(Stream):
+    """Keys that other code sends: ``await channel.send(Request(namespace, name))``.
+
+    It belongs to one controller.  What is sent before that runs, waits.
+    """
+
+    def __init__(self, size: int = BUFFER, *, priority: int = 0) -> None:
+        super().__init__(self._received, priority=priority)
+        self._buffer: asyncio.Queue[Request] = asyncio.Queue(size)
+
+    def __repr__(self) -> str:
+        return f"<Channel {self._buffer.qsize()} of {self._buffer.maxsize} waiting>"
+
+    async def send(self, key: Request) -> None:
+        """Have a key looked at; waits while the channel is full."""
+        (key,) = checked([key])
+        await self._buffer.put(key)
+
+    async def _received(self) -> AsyncIterator[Request]:
+        while True:
+            yield await self._buffer.get()
+
+
+class Timer(Source):
+    """The keys that a function gives, every so many seconds; it may be ``async``."""
+
+    def __init__(
+        self,
+        seconds: float,
+        keys: Callable[[], Iterable[Request] | Awaitable[Iterable[Request]]],
+        *,
+        priority: int = LOW_PRIORITY,
+    ) -> None:
+        if not 0 < seconds < float("inf"):
+            raise ValueError(f"a timer needs some seconds between two looks, not {seconds}")
+        self._seconds = seconds
+        self._keys = keys
+        self._priority = priority
+
+    def __repr__(self) -> str:
+        return f"<Timer every {self._seconds:g} s>"
+
+    async def run(self, feed: Feed) -> None:
+        while True:
+            await asyncio.sleep(self._seconds)
+            try:
+                keys = checked(await _answer(self._keys()))
+            except Exception:
+                feed.count_error()
+                feed.log.exception("%r raised; the next time is in %g s", self, self._seconds)
+                continue
+            for key in dict.fromkeys(keys):
+                feed.add(key, self._priority, Reason("timer"))

@@ -1,0 +1,285 @@
+"""Takes a key, has it reconciled, and plans the next look.
+
+1. Nothing that a reconciler raises ends a worker.  Only the cancellation of the worker itself passes through:
+   that of something the reconciler awaited is a failure like any other.
+2. A reconcile that takes longer than ``timeout`` is cancelled, where it waits, and counts as failed.
+3. While the gate is closed no reconcile starts; one that runs goes on.
+4. Between two looks everything else may run: the lease is renewed while ten thousand objects are looked at.
+5. What came of the last look at a key is remembered, of the newest keys.
+
+What follows an outcome is decided in ``result.py``; which key is next, in the queue.  ``controller.py`` runs
+as many workers as it was told to, and opens and closes the gate.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator, MutableMapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from dataclasses import dataclass
+from itertools import count
+from secrets import token_hex
+from typing import Any, TypeAlias
+
+from setpoint.api.names import GroupVersionKind
+from setpoint.cache.consistency import CachedReader
+from setpoint.controller.mapping import Reason
+from setpoint.controller.result import Plan, Reconciler, Request, Result, plan
+from setpoint.errors import QueueShutDown, SetpointError
+from setpoint.metrics import ControllerMetrics
+from setpoint.queue.workqueue import Taken, WorkQueue
+
+REMEMBERED = 1_000  # keys whose last look is known
+
+Queue: TypeAlias = WorkQueue[Request, Reason]
+_Taken: TypeAlias = Taken[Request, Reason]
+
+
+class Log(logging.LoggerAdapter[logging.Logger]):
+    """A logger that says with every line which look at which object it is about."""
+
+    def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
+        return msg, {**kwargs, "extra": {**(self.extra or {}), **kwargs.get("extra", {})}}
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One reconcile under way."""
+
+    controller: str
+    request: Request
+    id: str
+    reasons: tuple[Reason, ...]  # advisory, and the first few
+    failures: int  # in a row, before this look
+    reader: CachedReader  # the cache, never behind what this controller wrote
+    log: Log
+
+
+_current: ContextVar[Look | None] = ContextVar("setpoint_look", default=None)
+
+
+def current_look() -> Look | None:
+    """The reconcile that this code runs in, also from its tasks and threads; None outside of any."""
+    return _current.get()
+
+
+@contextmanager
+def looking(look: Look) -> Iterator[None]:
+    """Run a block as part of a reconcile."""
+    token = _current.set(look)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What came of the last look at a key."""
+
+    id: str
+    reasons: tuple[Reason, ...]
+    at: float  # in the loop's time, when it ended
+    seconds: float
+    came_to: str  # of metrics.RESULTS
+    error: str = ""
+    failures: int = 0  # in a row
+    again_in: float | None = None  # seconds from ``at``; None: when something changes
+
+
+class Worker:
+    """What the workers of one controller share; each of them is a ``run``."""
+
+    def __init__(
+        self,
+        name: str,
+        queue: Queue,
+        reconciler: Reconciler,
+        reader: CachedReader,
+        metrics: ControllerMetrics,
+        *,
+        kind: GroupVersionKind | None = None,
+        timeout: float | None = None,
+        may_start: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """``kind`` is what the keys are keys of; ``may_start`` is asked last, before each reconcile."""
+        if timeout is not None and timeout <= 0:
+            raise ValueError(f"timeout={timeout}: a reconcile needs some seconds, or None to have no limit")
+        self._name = name
+        self._queue = queue
+        self._reconciler = reconciler
+        self._reader = reader
+        self._metrics = metrics
+        self._timeout = timeout
+        self._may_start = may_start
+        self._logger = logging.getLogger(f"setpoint.controller.{name}")
+        self._words = {"controller": name}  # of every line in the log
+        if kind is not None:
+            self._words |= {"controller_group": kind.group, "controller_kind": kind.kind}
+        self._prefix, self._count = token_hex(4), count(1)
+        self.gate = asyncio.Event()
+        self.is_leaving = False  # with the gate opened, whoever waits there goes home
+        self.running: dict[Request, float] = {}  # since when
+        self.looked: dict[Request, Looked] = {}  # oldest first
+        self.tell: list[Callable[[str, Request, Looked], None]] = []  # who wants to know of each look
+        self.around: Callable[[Look], AbstractContextManager[object]] = nullcontext  # of each look
+
+    def __repr__(self) -> str:
+        return f"<Worker of {self._name}: {len(self.running)} running>"
+
+    async def run(self) -> None:
+        """Work on one key after the other, until the queue is shut down."""
+        try:
+            while True:
+                async with self._queue.next_key() as taken:
+                    await self.gate.wait()
+                    if not self.is_leaving:
+                        await self._work_on(taken)
+                await asyncio.sleep(0)  # a look that reads only the cache never waits; others must run too
+        except QueueShutDown:
+            pass
+
+    async def _work_on(self, taken: _Taken) -> None:
+        if not self._may_start():
+            for reason in taken.reasons or (None,):
+                self._queue.add(taken.key, after=1.0, priority=taken.priority, reason=reason)
+            return
+        look = self._look_at(taken)
+        began = self.running[taken.key] = _now()
+        self._metrics.active_workers.inc()
+        with looking(look), self.around(look):
+            try:
+                outcome = await self._reconcile(look)
+            finally:
+                seconds = _now() - self.running.pop(taken.key)
+                self._metrics.active_workers.dec()
+                self._metrics.seconds.observe(seconds)
+            self._follow(look, taken.priority, outcome, began + seconds, seconds)
+
+    def _look_at(self, taken: _Taken) -> Look:
+        identity = f"{self._prefix}-{next(self._count)}"
+        words = {
+            **self._words,
+            "namespace": taken.key.namespace,
+            "object_name": taken.key.name,  # "name" is the logger's own
+            "reconcile_id": identity,
+        }
+        return Look(
+            self._name,
+            taken.key,
+            identity,
+            taken.reasons,
+            self._queue.failures(taken.key),
+            self._reader,
+            Log(self._logger, words),
+        )
+
+    async def _reconcile(self, look: Look) -> Result | BaseException | None:
+        """What the reconciler returned or raised."""
+        deadline = asyncio.timeout(self._timeout)
+        try:
+            async with deadline:
+                answer: object = await self._reconciler.reconcile(look.request)
+            if answer is None or isinstance(answer, Result):
+                return answer
+            return TypeError(f"a reconciler returns a Result or None, not {answer!r}")
+        except asyncio.CancelledError as error:
+            if _is_cancelled():
+                raise
+            return error
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is handled: it is the outcome
+            if deadline.expired() and isinstance(error, TimeoutError):
+                return TimeoutError(f"it took longer than {self._timeout:g} s and was cancelled")
+            return error
+        finally:
+            if deadline.expired():
+                self._metrics.timeouts.inc()
+
+    def _follow(
+        self,
+        look: Look,
+        priority: int,
+        outcome: Result | BaseException | None,
+        now: float,
+        seconds: float,
+    ) -> None:
+        """Count what came of it, and see to the next look."""
+        follows = plan(outcome)
+        self._count_it(follows)
+        key, again_in = look.request, follows.after
+        if not follows.backs_off:
+            self._queue.forget(key)
+        if follows.backs_off:
+            reason = Reason("retry" if follows.is_failure else "requeue")
+            again_in = self._queue.add_rate_limited(key, priority=priority, reason=reason)
+        elif again_in is not None:
+            self._queue.add(key, after=again_in, priority=priority, reason=Reason("requeue"))
+        error = outcome if isinstance(outcome, BaseException) else None
+        looked = Looked(
+            look.id,
+            look.reasons,
+            now,
+            seconds,
+            follows.counted,
+            "" if error is None else describe(error),
+            self._queue.failures(key),
+            again_in,
+        )
+        self._remember(key, looked)
+        for tell in self.tell:
+            tell(self._name, key, looked)
+        self._log_it(look, looked, follows, error)
+
+    def _count_it(self, follows: Plan) -> None:
+        self._metrics.reconciles[follows.counted].inc()
+        if follows.is_failure:
+            self._metrics.errors.inc()
+        if follows.is_terminal:
+            self._metrics.terminal_errors.inc()
+        if follows.is_bug:
+            self._metrics.panics.inc()
+
+    def _remember(self, key: Request, looked: Looked) -> None:
+        self.looked.pop(key, None)
+        self.looked[key] = looked
+        if len(self.looked) > REMEMBERED:
+            del self.looked[next(iter(self.looked))]
+
+    def _log_it(self, look: Look, looked: Looked, follows: Plan, error: BaseException | None) -> None:
+        key, log = look.request, look.log
+        if error is None:
+            log.debug("%s: %s after %.3f s", key, looked.came_to, looked.seconds)
+        elif not follows.is_failure:
+            log.info("%s: %s; again in %g s", key, looked.error, looked.again_in)
+        elif follows.is_terminal:
+            log.error("%s failed, and is not tried again until something changes: %s", key, looked.error)
+        else:
+            # What is raised on purpose says enough; for the rest the place where it was raised is needed.
+            log.error(
+                "%s failed (%d in a row), again in %.3g s: %s",
+                key,
+                looked.failures,
+                looked.again_in,
+                looked.error,
+                exc_info=None if isinstance(error, SetpointError | TimeoutError) else error,
+            )
+
+
+def describe(error: BaseException) -> str:
+    """An error in one line: its words, and what sort it is where they do not say."""
+    words = " ".join(str(error).split())
+    return (
+        words if isinstance(error, SetpointError) else f"{type(error).__name__}: {words}".removesuffix(": ")
+    )
+
+
+def _is_cancelled() -> bool:
+    """Whether it is this task that was told to end."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,287 @@
+"""What an author writes: kinds, and functions that bring the world to what their objects ask for.
+
+    operator = Operator("webapp-operator")
+
+    @operator.controller(WebApp, owns=[Deployment, Service])
+    async def reconcile(webapp: WebApp, ctx: Context) -> None: ...
+
+    @operator.finalizer(WebApp)
+    async def clean_up(webapp: WebApp, ctx: Context) -> None: ...
+
+Both functions may be ``async`` or plain, and a reconciler may declare children (``yield`` or return them).
+An operator only describes; it runs when it is added to a manager.  The longhand of one controller::
+
+    builder(manager).named("webapp").for_(WebApp).owns(Deployment).owns(Service).complete(
+        Authored(means, WebApp, reconcile, finalizer=…, owned=[Deployment, Service])
+    )
+
+where ``Authored`` is a Reconciler (``controller/authored.py`` says what it does around each call), and
+``means`` are the manager's client and metrics, the operator's field manager, and a recorder of Events.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import re
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Generic, TypeAlias, TypeVar, Unpack, cast, overload
+
+from setpoint.api.crd import CustomResource, crd_of
+from setpoint.api.forms import Form, form_of
+from setpoint.api.names import GroupVersionKind
+from setpoint.controller.authored import Authored, Finalizer, Function
+from setpoint.controller.builder import Builder, ControllerOptions, WatchOptions, builder
+from setpoint.controller.children import Child, Ready
+from setpoint.controller.context import Context, Means
+from setpoint.controller.controller import Controller
+from setpoint.controller.finalizer import check_name
+from setpoint.controller.mapping import Mapped
+from setpoint.controller.recorder import Recorder
+from setpoint.controller.result import Result
+from setpoint.controller.sync_context import SyncContext
+from setpoint.manager.manager import Manager
+
+T = TypeVar("T")
+Answer: TypeAlias = Result | Sequence[Child | Ready | Result] | None
+A = TypeVar("A", bound=Awaitable[Answer] | AsyncIterable[Child | Ready | Result])
+S = TypeVar("S", bound=Result | Iterable[Child | Ready | Result] | None)
+Kind: TypeAlias = type[Any] | Form[Any]
+Mapper: TypeAlias = Callable[..., Mapped]
+
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+class Options(ControllerOptions, WatchOptions, total=False):
+    """How a controller works, and which objects of its kind it is for; see the builder."""
+
+
+class Decorator(Generic[T]):
+    """Takes an author's function, and gives it back as it was."""
+
+    def __init__(self, take: Callable[[Function], None]) -> None:
+        self._take = take
+
+    @overload
+    def __call__(self, function: Callable[[T, Context], A], /) -> Callable[[T, Context], A]: ...
+
+    @overload
+    def __call__(self, function: Callable[[T, SyncContext], S], /) -> Callable[[T, SyncContext], S]: ...
+
+    def __call__(self, function: Any, /) -> Any:
+        if isinstance(function, type) or not callable(function):
+            raise TypeError(f"{function!r} cannot reconcile: give a function of an object and a context")
+        self._take(function)
+        return function
+
+
+@dataclass
+class _Controller:
+    """One controller, as it was described."""
+
+    kind: Kind
+    name: str
+    function: Function | None
+    owns: tuple[Kind, ...] = ()
+    watches: Mapping[Kind, Mapper] = field(default_factory=dict)
+    every: float | None = None
+    build: Callable[[Builder, Manager], object] | None = None
+    options: Options = field(default_factory=Options)
+
+    @property
+    def gvk(self) -> GroupVersionKind:
+        return form_of(self.kind).gvk
+
+
+class Operator:
+    """The controllers of one program.
+
+    ``name`` is the field manager of all that it applies, and part of the names of its finalizers.
+    """
+
+    def __init__(self, name: str) -> None:
+        if not _NAME.fullmatch(name):
+            raise ValueError(
+                f"{name!r} cannot name an operator: use at most 63 of a-z, 0-9 and '-', as in webapp-operator"
+            )
+        self.name = name
+        self._controllers: list[_Controller] = []
+        self._finalizers: dict[GroupVersionKind, tuple[Kind, Finalizer]] = {}
+
+    def __repr__(self) -> str:
+        kinds = ", ".join(dict.fromkeys(str(gvk) for gvk in self._kinds()))
+        return f"<Operator {self.name} of {kinds or 'nothing yet'}>"
+
+    # Describing.
+
+    def controller(
+        self,
+        kind: type[T] | Form[T],
+        *,
+        owns: Iterable[Kind] = (),
+        watches: Mapping[Kind, Mapper] | None = None,
+        name: str = "",
+        every: float | None = None,
+        build: Callable[[Builder, Manager], object] | None = None,
+        **options: Unpack[Options],
+    ) -> Decorator[T]:
+        """Have a function called for every object of a kind, whenever something about it may have changed.
+
+        ``owns`` are the kinds of its children: a change of one brings up the object it belongs to.
+        ``watches`` maps objects of other kinds to those that they concern: ``{ConfigMap: users_of}``, where
+        ``users_of`` takes the object (and the client, if it takes two arguments) and gives Requests.
+        ``every`` so many seconds all objects are looked at anyway.
+
+        Of the options, ``workers``, ``timeout``, ``backoff`` and the like are the controller's; ``when``,
+        ``labels``, ``namespaces`` and the like say which objects of the kind it is for.  ``build`` is given
+        the builder, for whatever else it can do.
+        """
+        form = form_of(kind)
+
+        def take(function: Function) -> None:
+            self._add(
+                _Controller(
+                    kind,
+                    name or form.gvk.kind.lower(),
+                    function,
+                    tuple(owns),
+                    dict(watches or {}),
+                    every,
+                    build,
+                    options,
+                )
+            )
+
+        return Decorator(take)
+
+    def finalizer(self, kind: type[T] | Form[T], *, name: str = "") -> Decorator[T]:
+        """Have a function called before an object of a kind goes: as often as it takes, until it returns.
+
+        The object is held by a finalizer, which is added before the first reconcile and removed after the
+        function has returned None (or ``Result()``).  ``name`` is what the server knows the finalizer by;
+        objects keep it, so do not change it while there are any.
+        """
+        gvk = form_of(kind).gvk
+        called = check_name(name or f"{self.name}.setpoint.dev/cleanup")
+
+        def take(function: Function) -> None:
+            if gvk in self._finalizers:
+                raise ValueError(f"{self.name} has a finalizer for {gvk} already: have it do both")
+            self._finalizers[gvk] = (kind, Finalizer(called, function))
+
+        return Decorator(take)
+
+    def crds(self) -> list[dict[str, Any]]:
+        """The CustomResourceDefinitions of its kinds, in wire form; of those that are Python classes."""
+        kinds = [each.kind for each in self._controllers] + [kind for kind, _ in self._finalizers.values()]
+        versions: dict[tuple[str, str], list[type[CustomResource]]] = {}
+        for kind in dict.fromkeys(kinds):
+            if isinstance(kind, type) and issubclass(kind, CustomResource):
+                versions.setdefault((kind.gvk.group, kind.gvk.kind), []).append(kind)
+        return [crd_of(*classes) for classes in versions.values()]
+
+    # Running.
+
+    def add_to(self, manager: Manager) -> list[Controller]:
+        """Have a manager run all of it."""
+        controllers = [*self._controllers, *self._only_finalizers()]
+        if not controllers:
+            raise ValueError(
+                f"{self.name} has no controller: decorate a function with @operator.controller(Kind)"
+            )
+        recorder = manager.add(Recorder(manager.plain_client))
+        return [self._add_controller(manager, recorder, each) for each in controllers]
+
+    def _add_controller(self, manager: Manager, recorder: Recorder, described: _Controller) -> Controller:
+        means = Means(
+            controller=described.name,
+            client=manager.client,
+            metrics=manager.metrics.controller(described.name, workers=described.options.get("workers", 1)),
+            field_manager=self.name,
+            label=label_value(self.name, described.name),
+            recorder=recorder,
+        )
+        finalizer = self._finalizers.get(described.gvk)
+        if finalizer is not None and type(form_of(finalizer[0])) is not type(form_of(described.kind)):
+            raise ValueError(f"{described.gvk} is reconciled in one form and cleaned up in another: use one")
+        authored = Authored(
+            means,
+            form_of(described.kind),
+            described.function,
+            finalizer=None if finalizer is None else finalizer[1],
+            owned=[form_of(kind) for kind in described.owns],
+        )
+        watching = {name: described.options[name] for name in _watch_options() & described.options.keys()}  # type: ignore[literal-required]
+        working = {name: value for name, value in described.options.items() if name not in watching}
+        built = builder(manager).named(described.name).for_(described.kind, **cast("WatchOptions", watching))
+        for kind in described.owns:
+            built.owns(kind)
+        for kind, mapper in described.watches.items():
+            built.watches(kind, _with_client(mapper, manager))
+        if described.every is not None:
+            built.every(described.every)
+        if described.build is not None:
+            described.build(built, manager)
+        return built.with_options(**cast("ControllerOptions", working)).complete(authored)
+
+    def _add(self, described: _Controller) -> None:
+        for other in self._controllers:
+            if other.name == described.name:
+                raise ValueError(
+                    f"{self.name} has a controller {other.name!r} already: give this one another, with name=…"
+                )
+        self._controllers.append(described)
+
+    def _only_finalizers(self) -> list[_Controller]:
+        """Kinds that have a clean-up; where that is all they have, a controller is needed for it."""
+        for gvk in self._finalizers:
+            named = [each.name for each in self._controllers if each.gvk == gvk]
+            if len(named) > 1:
+                raise ValueError(
+                    f"{gvk} has a finalizer and the controllers {' and '.join(named)}: which of them is to "
+                    "clean up? put them into one, or into two operators"
+                )
+        return [
+            _Controller(kind, gvk.kind.lower(), None)
+            for gvk, (kind, _) in self._finalizers.items()
+            if all(each.gvk != gvk for each in self._controllers)
+        ]
+
+    def _kinds(self) -> list[GroupVersionKind]:
+        return [each.gvk for each in self._controllers] + list(self._finalizers)
+
+
+def label_value(operator: str, controller: str) -> str:
+    """What is written on all that a controller applies; at most 63 characters, and not another's."""
+    value = f"{operator}.{controller}"
+    if len(value) <= 63:
+        return value
+    return f"{value[:50]}.{hashlib.blake2b(value.encode(), digest_size=6).hexdigest()}"
+
+
+def _watch_options() -> frozenset[str]:
+    return frozenset(WatchOptions.__optional_keys__)
+
+
+def _with_client(mapper: Mapper, manager: Manager) -> Callable[[Any], Mapped]:
+    """The mapper; one that takes two arguments is given the client, whose reads are the cache's."""
+    takes = [
+        each
+        for each in inspect.signature(mapper).parameters.values()
+        if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD) and each.default is each.empty
+    ]
+    if len(takes) < 2:
+        return mapper
+    if inspect.iscoroutinefunction(mapper):
+
+        async def ask(obj: Any) -> Any:
+            return await mapper(obj, manager.client)
+
+        return ask
+    return partial(_ask, mapper, manager)
+
+
+def _ask(mapper: Mapper, manager: Manager, obj: Any) -> Mapped:
+    return mapper(obj, manager.client)

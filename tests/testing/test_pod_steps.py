@@ -1,0 +1,214 @@
+"""What ``testing/pod_steps.py`` decides, one look after the other."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+
+from setpoint.api import ObjectMeta, is_true
+from setpoint.api.times import Time
+from setpoint.kube.core.v1 import (
+    Affinity,
+    Container,
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    Pod,
+    PodSchedulingGate,
+    PodSpec,
+)
+from setpoint.testing.pod_steps import (
+    Bind,
+    Exits,
+    Host,
+    Outcome,
+    Remove,
+    Report,
+    Runs,
+    Step,
+    Waits,
+    next_step,
+    usual_outcome,
+)
+
+HOST = Host("node-1", "198.51.100.1", {"disk": "fast"})
+NOW, LATER = (Time.of(datetime(2030, 1, 1, hour, tzinfo=UTC)) for hour in (1, 2))
+
+
+def pod(node: str | None = "node-1", policy: str = "Always") -> Pod:
+    containers = [Container(name="web", image="web:1"), Container(name="log", image="log:2")]
+    return Pod(
+        metadata=ObjectMeta(name="a", namespace="shop", uid="u", generation=1),
+        spec=PodSpec(node_name=node, restart_policy=policy, containers=containers),
+    )
+
+
+def look(one: Pod, outcome: Outcome | None = None, now: Time = NOW) -> Step | None:
+    return next_step(one, HOST, outcome or usual_outcome(one), pod_ip="10.244.0.1", now=now)
+
+
+def carry_on(one: Pod, outcome: Outcome | None = None, now: Time = NOW) -> list[str]:
+    """The phases a pod goes through, look after look, until there is nothing left to do."""
+    phases = []
+    while isinstance(step := look(one, outcome, now), Report):
+        one.status = step.status
+        phases.append(f"{step.status.phase}")
+        assert len(phases) < 10, "it must come to rest"
+    assert step is None
+    return phases
+
+
+def test_a_pod_of_nobody_is_bound() -> None:
+    assert look(pod(None)) == Bind()
+
+
+def test_a_pod_of_another_node_is_left_alone() -> None:
+    assert look(pod("node-2")) is None
+
+
+def gated(one: Pod) -> None:
+    one.spec.scheduling_gates = [PodSchedulingGate(name="wait")]
+
+
+def of_another_scheduler(one: Pod) -> None:
+    one.spec.scheduler_name = "mine"
+
+
+def for_other_labels(one: Pod) -> None:
+    one.spec.node_selector = {"disk": "slow"}
+
+
+def for_another_name(one: Pod) -> None:
+    one.spec.affinity = for_node("node-2")
+
+
+def going(one: Pod) -> None:
+    one.metadata.deletion_timestamp = NOW
+
+
+def for_node(name: str) -> Affinity:
+    """As a DaemonSet says where its pod belongs."""
+    term = NodeSelectorTerm(
+        match_fields=[NodeSelectorRequirement(key="metadata.name", operator="In", values=[name])]
+    )
+    return Affinity(
+        node_affinity=NodeAffinity(
+            required_during_scheduling_ignored_during_execution=NodeSelector(node_selector_terms=[term])
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [gated, of_another_scheduler, for_other_labels, for_another_name, going],
+    ids=lambda f: f.__name__,
+)
+def test_a_pod_that_does_not_belong_here_is_not_bound(change: Callable[[Pod], None]) -> None:
+    one = pod(None)
+    change(one)
+    assert look(one) is None
+
+
+def test_a_pod_that_asks_for_this_node_is_bound() -> None:
+    one = pod(None)
+    one.spec.affinity = for_node("node-1")
+    one.spec.node_selector = {"disk": "fast"}
+    assert look(one) == Bind()
+
+
+def test_a_pod_runs_and_is_ready_and_stays_so() -> None:
+    one = pod()
+    assert carry_on(one) == ["Running"]
+
+    assert is_true(one.status.conditions, "Ready")
+    assert (one.status.pod_ip, one.status.host_ip) == ("10.244.0.1", "198.51.100.1")
+    assert one.status.start_time == NOW
+    statuses = one.status.container_statuses or []
+    assert [(each.name, each.ready, each.image) for each in statuses] == [
+        ("web", True, "web:1"), ("log", True, "log:2")
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("policy", ["Never", "OnFailure"])
+def test_a_pod_that_is_not_restarted_does_its_work_and_ends_well(policy: str) -> None:
+    one = pod(policy=policy)
+    assert carry_on(one) == ["Running", "Succeeded"]
+    assert not is_true(one.status.conditions, "Ready")
+
+
+def test_a_pod_may_end_badly() -> None:
+    one = pod(policy="Never")
+    assert carry_on(one, Exits(3)) == ["Running", "Failed"]
+    ended = (one.status.container_statuses or [])[0].state.terminated
+    assert ended is not None
+    assert (ended.exit_code, ended.started_at) == (3, NOW)
+
+
+@pytest.mark.parametrize("policy", ["Always", "OnFailure"])
+def test_what_is_restarted_and_fails_again_crashes_in_a_loop(policy: str) -> None:
+    one = pod(policy=policy)
+    assert carry_on(one, Exits(3)) == ["Running", "Running"]
+    assert not is_true(one.status.conditions, "Ready")
+    waiting = (one.status.container_statuses or [])[0].state.waiting
+    assert waiting is not None
+    assert waiting.reason == "CrashLoopBackOff"
+
+
+def test_what_crashed_and_then_runs_is_ready_again() -> None:
+    one = pod()
+    carry_on(one, Exits(3))
+    assert carry_on(one, Runs()) == ["Running"]
+    assert is_true(one.status.conditions, "Ready")
+
+
+def test_a_pod_may_never_start() -> None:
+    one = pod()
+    assert carry_on(one, Waits("ErrImagePull")) == ["Pending"]
+    assert one.status.pod_ip is None
+
+    assert carry_on(one, Waits("ImagePullBackOff")) == ["Pending"], "the reason has changed"
+    assert carry_on(one, Runs()) == ["Running"], "and then it did"
+    assert is_true(one.status.conditions, "Ready")
+
+
+def test_times_tell_when_a_condition_changed_and_not_when_it_was_looked_at() -> None:
+    one = pod(policy="Never")
+    carry_on(one, Waits(), now=NOW)
+    carry_on(one, Exits(0), now=LATER)
+    since = {each.type: each.last_transition_time for each in one.status.conditions or []}
+    assert (since["PodScheduled"], since["Initialized"]) == (NOW, LATER)
+    assert one.status.start_time == NOW
+
+
+def test_a_deleted_pod_is_told_as_stopped_and_then_let_go() -> None:
+    one = pod()
+    carry_on(one)
+    one.metadata.deletion_timestamp = NOW
+    one.metadata.deletion_grace_period_seconds = 30
+
+    step = look(one)
+    assert isinstance(step, Report)
+    assert step.status.phase == "Succeeded"
+    one.status = step.status
+    assert look(one) == Remove()
+
+
+def test_a_deleted_pod_that_others_hold_is_let_go_once() -> None:
+    one = pod()
+    carry_on(one)
+    one.metadata.deletion_timestamp = NOW
+    one.metadata.deletion_grace_period_seconds = 0
+    one.metadata.finalizers = ["batch.kubernetes.io/job-tracking"]
+
+    assert carry_on(one) == ["Succeeded"]
+
+
+def test_looking_changes_nothing() -> None:
+    one = pod()
+    before = copy.deepcopy(one)
+    look(one)
+    assert one == before
