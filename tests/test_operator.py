@@ -304,6 +304,21 @@ async def test_an_object_is_held_until_its_clean_up_succeeded() -> None:
 
 
 @pytest.mark.virtual_time
+async def test_whatever_a_clean_up_does_to_the_object_in_hand_it_goes() -> None:
+    server, operator = cluster(), Operator("op")
+
+    @operator.finalizer(Parent)
+    async def clean_up(parent: Parent, ctx: Context) -> None:
+        parent.metadata.finalizers = None
+        parent.metadata.name = parent.metadata.uid = "nonsense"
+
+    async with running(operator, server):
+        await until(lambda: server.of("parents")["metadata"].get("finalizers"))
+        server.mark_deleted("parents", "web")
+        await until(lambda: not server.names("parents"))
+
+
+@pytest.mark.virtual_time
 async def test_the_finalizers_of_others_stay() -> None:
     server = cluster(finalizers=["theirs.example/x"])
     cleaned = Cleaned(server)
@@ -649,6 +664,10 @@ async def test_what_cannot_run_is_told_when_it_is_added() -> None:
     operator.controller(untyped("demo.setpoint.dev/v1", "Parent"))(nothing)
     operator.finalizer(Parent)(nothing)
     with pytest.raises(ValueError, match="in one form and cleaned up in another"):
+        operator.add_to(manager)
+    operator = Operator("op")
+    operator.controller(Parent, watches={Child: lambda child, client: []})(nothing)  # noqa: ARG005
+    with pytest.raises(TypeError, match="write it as `async def`"):
         operator.add_to(manager)
 
 

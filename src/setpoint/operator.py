@@ -26,7 +26,6 @@ import inspect
 import re
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Generic, TypeAlias, TypeVar, Unpack, cast, overload
 
 from setpoint.api.crd import CustomResource, crd_of
@@ -131,7 +130,7 @@ class Operator:
 
         ``owns`` are the kinds of its children: a change of one brings up the object it belongs to.
         ``watches`` maps objects of other kinds to those that they concern: ``{ConfigMap: users_of}``, where
-        ``users_of`` takes the object (and the client, if it takes two arguments) and gives Requests.
+        ``users_of`` takes the object (and the client, if it is ``async`` and takes two) and gives Requests.
         ``every`` so many seconds all objects are looked at anyway.
 
         Of the options, ``workers``, ``timeout``, ``backoff`` and the like are the controller's; ``when``,
@@ -274,14 +273,10 @@ def _with_client(mapper: Mapper, manager: Manager) -> Callable[[Any], Mapped]:
     ]
     if len(takes) < 2:
         return mapper
-    if inspect.iscoroutinefunction(mapper):
+    if not inspect.iscoroutinefunction(mapper):
+        raise TypeError(f"{mapper!r} takes a client, which can only be awaited: write it as `async def`")
 
-        async def ask(obj: Any) -> Any:
-            return await mapper(obj, manager.client)
+    async def ask(obj: Any) -> Any:
+        return await mapper(obj, manager.client)
 
-        return ask
-    return partial(_ask, mapper, manager)
-
-
-def _ask(mapper: Mapper, manager: Manager, obj: Any) -> Mapped:
-    return mapper(obj, manager.client)
+    return ask

@@ -163,7 +163,9 @@ async def test_a_read_of_what_never_comes_ends_with_the_reason() -> None:
     server.refuse = lambda _: status(403, "Forbidden", "you may not")
     async with made(server, sync_timeout=10) as cache:
         cache.declare(Thing)
-        with pytest.raises(errors.NotSynced, match=r"Thing: .*you may not; add to a ClusterRole: .*things"):
+        with pytest.raises(
+            errors.NotSynced, match=r"Thing: .*you may not; add to the rules of a ClusterRole: .*things"
+        ):
             await cache.get(Thing, "a")
 
 

@@ -152,6 +152,23 @@ async def test_a_deletion_counts_as_a_write() -> None:
                 await reader.get(Thing, "a")
 
 
+@pytest.mark.parametrize("is_told", [True, False])
+async def test_an_object_that_went_with_its_last_finalizer_is_not_read_on_its_way_out(is_told: bool) -> None:
+    server = Server()
+    server.put("b")
+    made = server.put("a", deletionTimestamp="2026-01-02T03:04:05Z")
+    async with reading(server) as reader:
+        server.is_late = True
+        server.delete("a")
+        if is_told:
+            reader.deleted(Thing, A, made["metadata"]["uid"], is_gone=True)
+        else:
+            reader.ambiguous(Thing, A)
+        assert [each.metadata.name for each in await reader.list(Thing)] == ["b"]
+        with pytest.raises(errors.NotFound):
+            await reader.get(Thing, "a")
+
+
 async def test_a_bookmark_is_enough_to_know() -> None:
     server = Server()
     async with reading(server, labels="app=web") as reader:
@@ -235,6 +252,22 @@ async def test_a_list_asks_about_objects_in_doubt_and_then_waits_for_the_cache()
             tasks.create_task(after(1, server.catch_up))
             found = await reader.list(Thing)
         assert [each.metadata.name for each in found] == ["a"]
+
+
+async def test_after_many_lost_answers_one_list_is_asked_for_and_not_each_object() -> None:
+    server = Server()
+    names = [f"t{number:02}" for number in range(50)]
+    async with reading(server) as reader:
+        server.is_late = True
+        for name in names:
+            server.put(name)
+            reader.ambiguous(Thing, Key("shop", name))
+        asked = len(server.requests)
+        assert [each.metadata.name for each in await reader.list(Thing)] == names
+        assert len(server.requests) == asked + 1
+        assert not await reader.caught_up([Thing], timeout=1)
+        server.catch_up()
+        assert await reader.caught_up([Thing], timeout=1)
 
 
 # Waiting for all

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from setpoint.api import yaml
 from setpoint.api.names import GroupVersionKind, Resource
 from setpoint.api.selectors import FieldSelection, LabelSelection
 from setpoint.cache.scope import Problem, Scope
@@ -39,11 +40,17 @@ def test_a_missing_permission_is_told_as_the_rule_that_is_missing() -> None:
     forbidden = Forbidden("list v1 Pod", 'User "me" cannot list resource "pods"')
     told = str(Problem(POD, "list", forbidden, PODS))
     assert told == (
-        'list v1 Pod: User "me" cannot list resource "pods"; add to a ClusterRole: '
-        'apiGroups: [""], resources: ["pods"], verbs: [get, list, watch]'
+        'list v1 Pod: User "me" cannot list resource "pods"; add to the rules of a ClusterRole: '
+        '- {apiGroups: [""], resources: ["pods"], verbs: [get, list, watch]}'
     )
     told = str(Problem(replace(POD, namespace="shop"), "list", forbidden, PODS))
-    assert "add to a Role in namespace shop:" in told
+    assert "add to the rules of a Role in namespace shop: - {" in told
+
+
+def test_the_rule_can_be_pasted_into_a_role() -> None:
+    problem = Problem(POD, "list", Forbidden("list v1 Pod", "no"), PODS)
+    role = yaml.load(f"rules:\n{problem.rule}\n")
+    assert role == {"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]}]}
 
 
 def test_another_problem_is_told_as_it_is() -> None:

@@ -63,6 +63,18 @@ def test_a_deletion_is_seen_when_the_object_is_gone_another_or_on_its_way_out() 
     assert write.is_seen(ALL, on_its_way, "9")
 
 
+def test_what_the_server_has_no_longer_is_not_seen_while_it_is_on_its_way_out() -> None:
+    on_its_way = snapshot("a", 8, uid="first", deletionTimestamp="2026-01-02T03:04:05Z")
+    writes = Writes()
+    writes.deleted(GVK, A, "first", at=0, is_gone=True)
+    writes.lost(GVK, B, at=0)
+    writes.read_gone(GVK, B, "first")
+    for _, write in writes.of_kind(GVK):
+        assert not write.is_seen(ALL, on_its_way, "9")
+        assert write.is_seen(ALL, None, "9")
+        assert write.is_seen(ALL, snapshot("a", 9, uid="second"), "9")
+
+
 def test_an_object_made_and_deleted_is_seen_to_be_gone_only_after_it_was_made() -> None:
     writes = Writes()
     writes.wrote(GVK, A, "5", at=0)

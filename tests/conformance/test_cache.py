@@ -298,8 +298,8 @@ async def test_a_missing_permission_is_named_and_its_grant_is_noticed(kube: Cont
                 await forbidden.wait_synced(timeout=1)
             said = str(caught.value)
             assert f'User "{user}" cannot watch resource "configmaps"' in said
-            rule = 'apiGroups: [""], resources: ["configmaps"], verbs: [get, list, watch]'
-            assert f"add to a Role in namespace {namespace}: {rule}" in said
+            rule = '- {apiGroups: [""], resources: ["configmaps"], verbs: [get, list, watch]}'
+            assert f"add to the rules of a Role in namespace {namespace}: {rule}" in said
             await grant(client, user, PolicyRule(api_groups=[""], resources=["configmaps"], verbs=["watch"]))
             await forbidden.wait_synced(timeout=30)
             assert forbidden.problems == ()

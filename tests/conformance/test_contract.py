@@ -480,7 +480,9 @@ async def test_a_missing_permission_stops_only_the_controller_that_needs_it_unti
                 await eventually(lambda: stopped.problems)
                 said = " ".join(stopped.problems)
                 assert "list" in said
-                assert f'a Role in namespace {w.namespace}: apiGroups: [""], resources: ["secrets"]' in said
+                assert (
+                    f'a Role in namespace {w.namespace}: - {{apiGroups: [""], resources: ["secrets"]' in said
+                )
                 assert not blind.begun
 
                 await allow(w, user, "secrets")

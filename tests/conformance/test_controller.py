@@ -283,6 +283,8 @@ async def test_what_went_with_its_last_finalizer_is_not_read_any_more(kube: Cont
                 with faults.hold(kind=ConfigMap):
                     dying.metadata.finalizers = None
                     await process.client.update(dying)
+                    listed = await process.client.list(ConfigMap, namespace=namespace)
+                    assert "ada" not in {each.metadata.name for each in listed}
                     with pytest.raises(errors.NotFound):
                         await process.client.get(ConfigMap, "ada", namespace=namespace)
 

@@ -718,3 +718,64 @@ async def test_plain_functions_work_as_well(gardens: ControlPlane) -> None:
             requests = await running.settled()
             await running.look_at(made)
             assert running.requests() == requests
+
+
+# When the way to the server is bad.
+
+
+async def test_under_faults_nothing_is_leaked_lost_or_torn_down(gardens: ControlPlane) -> None:
+    """Requests fail, vanish, or happen without an answer; what is outside must still come out even."""
+    async with here(gardens) as place:
+        operator, outside, held = Operator("garden-operator"), set[str](), list[bool]()
+
+        @operator.controller(Garden, owns=[ConfigMap], workers=4)
+        async def reconcile(garden: Garden, ctx: Context) -> Children:
+            held.append("garden-operator.setpoint.dev/cleanup" in (garden.metadata.finalizers or []))
+            outside.add(garden.metadata.uid or "")
+            for number in range(garden.spec.replicas):
+                yield config_map(f"{garden.metadata.name}-{number}")
+            ctx.set_condition("Ready", True, "Done")
+
+        @operator.finalizer(Garden)
+        async def clean_up(garden: Garden, ctx: Context) -> None:
+            outside.discard(garden.metadata.uid or "")
+
+        async def are_ready(replicas: int, names: set[str]) -> bool:
+            found = await place.client.list(Garden, namespace=place.namespace)
+            maps = await place.client.list(ConfigMap, namespace=place.namespace, labels=LABEL)
+            return (
+                {each.metadata.name for each in found} == names
+                and all(is_true(each.status.conditions, "Ready") for each in found)
+                and len(maps) == replicas * len(names)
+            )
+
+        async with place.running(operator) as running:
+            for code, chance in ((409, 0.1), (500, 0.1), (429, 0.05)):
+                running.faults.refuse(code, verb="write", chance=chance)
+            lost = running.faults.lose_answer(verb="write", chance=0.1)
+            gave_up = running.faults.lose_answer(504, verb="write", chance=0.05)
+            running.faults.drop(verb="write", chance=0.1)
+            names = {f"web-{number}" for number in range(8)}
+            for name in names:
+                await place.make(name, replicas=3)
+            await eventually(lambda: are_ready(3, names), timeout=60)
+            for name in names:
+                await place.client.patch(
+                    Garden, name, MergePatch({"spec": {"replicas": 2}}), namespace=place.namespace
+                )
+            await eventually(lambda: are_ready(2, names), timeout=60)
+            gone, kept = set(sorted(names)[:4]), set(sorted(names)[4:])
+            for name in gone:
+                await place.client.delete(Garden, name, namespace=place.namespace)
+            await eventually(lambda: only_gardens(place, kept), timeout=60)
+            assert lost.count
+            assert gave_up.count
+            left = await place.client.list(Garden, namespace=place.namespace)
+            assert outside == {each.metadata.uid for each in left}, "nothing leaked, nothing torn down"
+            assert all(held), "never an effect without the finalizer"
+            running.faults.clear()
+
+
+async def only_gardens(place: Here, names: set[str]) -> bool:
+    found = await place.client.list(Garden, namespace=place.namespace)
+    return {each.metadata.name for each in found} == names

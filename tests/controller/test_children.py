@@ -141,8 +141,9 @@ async def test_what_is_no_longer_declared_is_deleted(form: str) -> None:
 async def test_a_plain_generator_declares_as_well() -> None:
     server, wish = cluster(), Wish("a", "b", form="plain")
     async with running(wish.operator, server):
-        await until(lambda: sorted(server.names("children")) == ["a", "b"], within=20)
+        await until(lambda: len(wish.given) >= 2, within=20)
         assert [each.metadata.name for each in wish.given[:2]] == ["a", "b"]
+        assert sorted(server.names("children")) == ["a", "b"]
         wish.names = ["b"]
         touch(server)
         await until(lambda: server.names("children") == ["b"], within=20)

@@ -256,16 +256,18 @@ async def test_create_or_patch_begins_again_when_the_cache_was_behind() -> None:
 
 
 @pytest.mark.virtual_time
-async def test_create_or_patch_begins_again_when_somebody_wrote_first() -> None:
+async def test_create_or_patch_begins_again_when_somebody_wrote_first_to_the_same_list() -> None:
     async with world() as here:
         ctx = await here.context()
-        await ctx.create_or_patch(child(), paint("blue"), owned=False)
+        await ctx.create_or_patch(child(), paint("blue"))
         here.cluster.is_late = True
-        here.cluster.change("children", "web", {"metadata": {"labels": {"a": "b"}}})
-        patched = await ctx.create_or_patch(
-            child(), paint("red")
-        )  # the owner is in a list, so the version counts
-        assert (patched.spec.colour, patched.metadata.labels) == ("red", {"a": "b"})
+        here.cluster.change("children", "web", {"metadata": {"finalizers": ["theirs.example/x"]}})
+
+        def hold(obj: Child) -> None:
+            obj.metadata.finalizers = [*(obj.metadata.finalizers or []), "ours.example/x"]
+
+        patched = await ctx.create_or_patch(child(), hold)
+        assert patched.metadata.finalizers == ["theirs.example/x", "ours.example/x"]
 
 
 @pytest.mark.virtual_time

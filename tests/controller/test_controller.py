@@ -548,7 +548,10 @@ async def test_no_reconcile_starts_without_leadership() -> None:
         await until(lambda: slow.ended == [WEB])
 
 
-async def test_a_backoff_that_raises_loses_no_key(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("seconds", [None, "soon", float("inf"), float("nan")])
+async def test_a_backoff_that_makes_no_sense_loses_no_key(
+    caplog: pytest.LogCaptureFixture, seconds: Any
+) -> None:
     server, asked = Server(), 0
     server.put("parents", "web")
     process = Process(server)
@@ -558,8 +561,10 @@ async def test_a_backoff_that_raises_loses_no_key(caplog: pytest.LogCaptureFixtu
         asked += 1
         raise OSError("no")
 
-    def backoff(failures: int) -> float:
-        raise ZeroDivisionError(failures)
+    def backoff(failures: int) -> Any:
+        if seconds is None:
+            raise ZeroDivisionError(failures)
+        return seconds
 
     builder(process).for_(Parent).with_options(backoff=backoff).complete(reconcile)
     async with running(process):

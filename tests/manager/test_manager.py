@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
 
 from setpoint.api.meta import ObjectMeta
 from setpoint.api.names import Key
+from setpoint.cache.watch_state import Timing
 from setpoint.client.client import Client
 from setpoint.client.config import Config
 from setpoint.controller.builder import builder
@@ -51,8 +52,9 @@ def reconciled_by(
 
 
 async def eventually(condition: Callable[[], Any]) -> None:
-    while not condition():
-        await asyncio.sleep(0.01)
+    async with asyncio.timeout(1000):  # virtual seconds
+        while not condition():
+            await asyncio.sleep(0.01)
 
 
 pytestmark = pytest.mark.virtual_time
@@ -439,6 +441,57 @@ async def test_what_ends_by_itself_is_no_reason_to_kill_the_process() -> None:
     async with manager:
         await asyncio.sleep(1)
         assert manager.probes.health["workers"]() is None
+
+
+async def test_a_controller_that_needs_no_leadership_writes_on_a_standby_and_nobody_else_does() -> None:
+    world = World()
+    world.server.put("parents", "a")
+    leader = world.manager(leader_election=ELECTION)
+    standby = world.manager(leader_election=ELECTION)
+
+    async def make(name: str) -> None:
+        await standby.client.create(Child(metadata=ObjectMeta(name=name, namespace="shop")))
+
+    async def reconcile(_: Request) -> None:
+        await make("everywhere")
+
+    reconciled_by(standby, reconcile, needs_leadership=False)
+    other = World().manager()  # whose reconciles are free, but not by leave of the one that stands by
+    refused = list[LeadershipLost]()
+
+    async def trespass(_: Request) -> None:
+        with pytest.raises(LeadershipLost) as caught:
+            await make("strange")
+        refused.append(caught.value)
+
+    builder(other).named("other").streams(lambda: _once(Key("shop", "a"))).with_options(
+        needs_leadership=False
+    ).complete(trespass)
+    async with leader:
+        await eventually(lambda: leader.is_leading)
+        async with standby, other:
+            await eventually(lambda: world.server.writes() and refused)
+            assert not standby.is_leading
+            with pytest.raises(LeadershipLost):
+                await make("outside")
+    assert world.server.writes() == ["create children shop/"]
+
+
+async def _once(key: Key) -> AsyncIterator[Request]:
+    yield key
+
+
+async def test_how_long_a_watch_may_be_silent_can_be_said() -> None:
+    world = World()
+
+    async def reconcile(_: Request) -> None: ...
+
+    manager = world.manager(timing=Timing(liveness=5))
+    reconciled_by(manager, reconcile)
+    async with manager:
+        asked = len(world.server.requests)
+        await asyncio.sleep(20)
+        assert len(world.server.requests) > asked, "a silent watch was begun anew"
 
 
 async def test_requests_are_counted_as_client_go_counts_them() -> None:

@@ -27,6 +27,7 @@ from setpoint.metrics import ControllerMetrics
 T = TypeVar("T")
 _List: TypeAlias = list
 
+MOST_ASKED = 10  # objects that are asked about one by one; of more, a list is cheaper
 PATIENCE = 5.0  # a watch is late by milliseconds; one that is late by seconds is better not waited for
 
 
@@ -68,11 +69,11 @@ class CachedReader:
         if self.cache.holds(gvk):
             self.writes.wrote(gvk, key, version, at=_now(), labels=labels)
 
-    def deleted(self, kind: type[Any] | Form[Any], key: Key, uid: str) -> None:
-        """A deletion of the object with this uid was answered."""
+    def deleted(self, kind: type[Any] | Form[Any], key: Key, uid: str, *, is_gone: bool = False) -> None:
+        """A deletion of the object with this uid was answered; ``is_gone``: and it is not just on its way."""
         gvk = form_of(kind).gvk
         if self.cache.holds(gvk):
-            self.writes.deleted(gvk, key, uid, at=_now())
+            self.writes.deleted(gvk, key, uid, at=_now(), is_gone=is_gone)
 
     def ambiguous(self, kind: type[Any] | Form[Any], key: Key) -> None:
         """A write got no answer: it may have happened."""
@@ -105,9 +106,12 @@ class CachedReader:
     ) -> _List[T]:
         """The objects of a kind, none older than our own last write to it."""
         form = form_of(kind)
-        await self._resolve(form, namespace or "")
+        doubted = self._doubted(form, namespace or "")
+        is_known = len(doubted) <= MOST_ASKED
+        if is_known:
+            await self._ask(form, doubted)
         keys = [key for key, _ in self.writes.of_kind(form.gvk, namespace or "")]
-        if not await self._wait(self.cache.informers(form, namespace or ""), form.gvk, keys):
+        if not is_known or not await self._wait(self.cache.informers(form, namespace or ""), form.gvk, keys):
             query = query_of(namespace, labels, fields, owner, index)
             return [form.decode(each.data) for each in await self.cache.list_live(form, query)]
         return await self.cache.list(
@@ -120,17 +124,24 @@ class CachedReader:
         """Wait until the cache has seen all our writes to these kinds; False if it takes too long."""
         for kind in kinds:
             form = form_of(kind)
-            await self._resolve(form, "")
+            await self._ask(form, self._doubted(form, ""))
             keys = [key for key, _ in self.writes.of_kind(form.gvk)]
             if not await self._wait(self.cache.holds(form.gvk), form.gvk, keys, timeout):
                 return False
         return True
 
-    async def _resolve(self, form: Form[Any], namespace: str) -> None:
-        """Ask the server about objects of which only it knows how they are."""
-        for key, write in self.writes.of_kind(form.gvk, namespace):
-            if write.is_in_doubt(_now()) and self.cache.informers(form, key.namespace):
-                await ignore_not_found(self._get_live(metadata_only(form), key))
+    def _doubted(self, form: Form[Any], namespace: str) -> _List[Key]:
+        """The objects of which only the server knows how they are."""
+        return [
+            key
+            for key, write in self.writes.of_kind(form.gvk, namespace)
+            if write.is_in_doubt(_now()) and self.cache.informers(form, key.namespace)
+        ]
+
+    async def _ask(self, form: Form[Any], keys: _List[Key]) -> None:
+        """Ask the server about these."""
+        for key in keys:
+            await ignore_not_found(self._get_live(metadata_only(form), key))
 
     async def _get_live(self, form: Form[Any], key: Key) -> Snapshot:
         held = self.cache.peek(form, key)

@@ -6,6 +6,7 @@ way of one, in words that say what to do: which verb on which kind, and the RBAC
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from setpoint.api.names import GroupVersionKind, Resource
@@ -74,16 +75,19 @@ class Problem:
     resource: Resource | None = None  # None where the server does not know the kind
 
     def __str__(self) -> str:
-        return f"{self.error}; {self.rule}" if self.rule else str(self.error)
+        if not self.rule:
+            return str(self.error)
+        where = f"a Role in namespace {self.scope.namespace}" if self.scope.namespace else "a ClusterRole"
+        return f"{self.error}; add to the rules of {where}: {self.rule}"
 
     @property
     def rule(self) -> str:
-        """The RBAC rule that is missing, and where it goes; "" where it is something else."""
+        """The RBAC rule that is missing, as an item of a role's ``rules``; "" where it is something else."""
         if not isinstance(self.error, Forbidden) or self.resource is None:
             return ""
-        where = f"a Role in namespace {self.scope.namespace}" if self.scope.namespace else "a ClusterRole"
-        verbs = ", ".join(VERBS)
-        return (
-            f"add to {where}: "
-            f'apiGroups: ["{self.resource.group}"], resources: ["{self.resource.plural}"], verbs: [{verbs}]'
-        )
+        return rbac_rule(self.resource.group, self.resource.plural, VERBS)
+
+
+def rbac_rule(group: str, plural: str, verbs: Iterable[str]) -> str:
+    """One item of a role's ``rules``, in YAML."""
+    return f'- {{apiGroups: ["{group}"], resources: ["{plural}"], verbs: [{", ".join(verbs)}]}}'

@@ -5,7 +5,8 @@ must not read as if it had not happened.  The promises:
 
 1. A write whose version is known is seen when the store holds that version of the object, or a later one, or
    has come past it.  (Where versions cannot be compared: when it holds exactly that one.)
-2. A deletion is seen when the object is gone, is another one of its name, or is on its way out.
+2. A deletion is seen when the object is gone, is another one of its name, or is on its way out; where the
+   server has said that it is gone, on its way out is not enough.
 3. A write without an answer may have happened, and may still happen while the server can be at it.  Until
    then only the server knows.
 4. Memory is bounded: beyond ``limit`` the oldest writes of a kind are kept as one, "everything up to here".
@@ -34,6 +35,7 @@ class Write:
     at: float
     version: str = ""  # as the server answered; "" if it did not, or the write was a deletion
     deleted: str = ""  # the uid that was deleted
+    is_gone: bool = False  # the server has it no longer: it is not just on its way out
     in_doubt_until: float = float("-inf")
     labels: Mapping[str, str] | None = None  # of the object as written, where they are known
     is_given_up: bool = False  # it was waited for in vain, and is not waited for again
@@ -45,7 +47,7 @@ class Write:
     def is_seen(self, scope: Scope, held: Snapshot | None, reached: str) -> bool:
         """Whether a store that holds this of the object, and has reached this version, has seen the write."""
         if self.deleted and held is not None and held.metadata.uid == self.deleted:
-            return held.metadata.deletion_timestamp is not None
+            return not self.is_gone and held.metadata.deletion_timestamp is not None
         if not self.version or is_past(reached, self.version):
             return True
         if held is not None:
@@ -86,10 +88,10 @@ class Writes:
         """A write was answered with this version.  What was in doubt before it no longer matters."""
         self._keep(gvk, key, Write(at, version, labels=labels))
 
-    def deleted(self, gvk: GroupVersionKind, key: Key, uid: str, *, at: float) -> None:
+    def deleted(self, gvk: GroupVersionKind, key: Key, uid: str, *, at: float, is_gone: bool = False) -> None:
         """A deletion was answered; of which version, the server does not say."""
         known = self._writes.get((gvk, key), Write(at))
-        self._keep(gvk, key, replace(known, at=at, deleted=uid))
+        self._keep(gvk, key, replace(known, at=at, deleted=uid, is_gone=is_gone))
 
     def lost(self, gvk: GroupVersionKind, key: Key, *, at: float) -> None:
         """A write got no answer."""
@@ -104,7 +106,7 @@ class Writes:
 
     def read_gone(self, gvk: GroupVersionKind, key: Key, uid: str) -> None:
         """The server was asked, and has the object no longer that a store still holds."""
-        self._learn(gvk, key, lambda write: replace(write, deleted=uid))
+        self._learn(gvk, key, lambda write: replace(write, deleted=uid, is_gone=True))
 
     def give_up(self, gvk: GroupVersionKind, key: Key) -> None:
         """It was waited for in vain."""

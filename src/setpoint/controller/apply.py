@@ -70,9 +70,9 @@ def changes(intent: Mapping[str, Any], live: Mapping[str, Any], manager: str) ->
     ours = _entry(live, manager, intent.get("apiVersion"))
     if ours is None:
         return [()]
-    found: list[Path] = []
-    _compare(_claimed(intent), ours, live, (), found)
-    return found
+    comparison = _Comparison(_entries(live))
+    comparison.compare(_claimed(intent), ours, live)
+    return comparison.found
 
 
 def say(path: Path) -> str:
@@ -199,53 +199,104 @@ def _claimed(intent: Mapping[str, Any]) -> dict[str, Any]:
     return {"metadata": metadata, **claimed} if metadata else claimed
 
 
-def _holds(fields: Mapping[str, Any], path: Path) -> bool:
+def _holds(fields: dict[str, Any], path: Path) -> bool:
+    """Whether a manager has a field, alone or with all that is around it."""
     for step in path:
         if step not in fields:
             return False
         fields = fields[step]
         if not fields:
-            return True  # owned as one piece, with all that is in it
+            return True
     return True
+
+
+def _node(fields: dict[str, Any], path: Path) -> dict[str, Any] | None:
+    """What an entry says below a field; None if it does not have it."""
+    for step in path:
+        if step not in fields:
+            return None
+        fields = fields[step]
+    return fields
 
 
 # Intent, ours and live, field by field.
 
 
-def _compare(want: Any, ours: dict[str, Any], live: Any, path: Path, found: list[Path]) -> None:
-    steps = [step for step in ours if step != "."]
-    sorts = {step[:2] for step in steps}
-    if want is None:  # in an intent null may mean "no value" or "nothing said": the server knows
-        found.append(path)
-    elif not steps:
-        # Owned as one piece.  Built-in kinds drop what is empty.
-        if not (same(want, live) or (_is_empty(want) and (live is _ABSENT or _is_empty(live)))):
-            found.append(path)
-    elif isinstance(want, dict) and sorts == {"f:"}:
-        _compare_fields(want, ours, live, path, found)
-    elif isinstance(want, list) and sorts == {"k:"}:
-        _compare_items(want, ours, live if isinstance(live, list) else [], path, found)
-    elif isinstance(want, list) and sorts == {"v:"}:
-        _compare_values(want, steps, live if isinstance(live, list) else [], path, found)
-    else:
-        found.append(path)
+class _Comparison:
+    def __init__(self, entries: list[dict[str, Any]]) -> None:
+        self.found: list[Path] = []
+        self._entries = entries
+
+    def compare(self, want: Any, ours: dict[str, Any], live: Any, path: Path = ()) -> None:
+        steps = [step for step in ours if step != "."]
+        sorts = {step[:2] for step in steps}
+        if want is None:  # in an intent null may mean "no value" or "nothing said": the server knows
+            self.found.append(path)
+        elif not steps:
+            self._compare_whole(want, live, path)
+        elif isinstance(want, dict) and sorts == {"f:"}:
+            self._compare_fields(want, ours, live if isinstance(live, dict) else {}, path)
+        elif isinstance(want, list) and sorts == {"k:"}:
+            self._compare_items(want, ours, live if isinstance(live, list) else [], path)
+        elif isinstance(want, list) and sorts == {"v:"}:
+            self._compare_values(want, steps, live if isinstance(live, list) else [], path)
+        else:
+            self.found.append(path)
+
+    def _compare_whole(self, want: Any, live: Any, path: Path) -> None:
+        """What is ours as one piece; or was empty when it became ours, and is not one piece to others."""
+        is_same = same(want, live) or (_is_empty(want) and (live is _ABSENT or _is_empty(live)))
+        if isinstance(want, dict) and want and self._is_split(path):
+            self.found.extend(_fields(want, path))
+        elif not is_same:
+            self.found.append(path)
+
+    def _is_split(self, path: Path) -> bool:
+        nodes = (_node(entry.get("fieldsV1") or {}, path) for entry in self._entries)
+        return any(step != "." for node in nodes for step in node or ())
+
+    def _compare_fields(
+        self, want: dict[str, Any], ours: dict[str, Any], live: dict[str, Any], path: Path
+    ) -> None:
+        for name, value in want.items():
+            step = f"f:{name}"
+            if step in ours:
+                self.compare(value, ours[step], live.get(name, _ABSENT), (*path, step))
+            else:
+                self.found.extend(_fields(value, (*path, step)))
+        self.found.extend((*path, step) for step in ours if step != "." and step[2:] not in want)
+
+    def _compare_items(self, want: list[Any], ours: dict[str, Any], live: list[Any], path: Path) -> None:
+        """A list whose items have keys; of one that an item leaves out, ours and live say the default."""
+        places: dict[int, int] = {}  # in the intent → in the live object
+        for step, node in ours.items():
+            if step == ".":
+                continue
+            key = json.loads(step[2:])
+            mine = [i for i, item in enumerate(want) if _has_key(item, key)] or [
+                i for i, item in enumerate(want) if _has_key(item, key, defaults=True)
+            ]
+            there = [i for i, item in enumerate(live) if _has_key(item, key)]
+            if len(mine) != 1 or len(there) != 1 or mine[0] in places or (node and "." not in node):
+                self.found.append((*path, step))
+                continue
+            places[mine[0]] = there[0]
+            self.compare(want[mine[0]], node, live[there[0]], (*path, step))
+        if len(places) < len(want) or not _rises(places[i] for i in sorted(places)):
+            self.found.append(path)  # new items, or another order
+
+    def _compare_values(self, want: list[Any], steps: list[str], live: list[Any], path: Path) -> None:
+        """A list that is a set."""
+        wanted = [encode(value) for value in want]
+        there = {encode(value): i for i, value in enumerate(live)}
+        ours = {encode(json.loads(step[2:])) for step in steps}
+        is_same = len(wanted) == len(ours) and ours == set(wanted) and ours <= there.keys()
+        if not is_same or not _rises(there[value] for value in wanted):
+            self.found.append(path)
 
 
 def _is_empty(value: Any) -> bool:
     return isinstance(value, dict | list) and not value
-
-
-def _compare_fields(
-    want: dict[str, Any], ours: dict[str, Any], live: Any, path: Path, found: list[Path]
-) -> None:
-    inside = live if isinstance(live, dict) else {}
-    for name, value in want.items():
-        step = f"f:{name}"
-        if step in ours:
-            _compare(value, ours[step], inside.get(name, _ABSENT), (*path, step), found)
-        else:
-            found.extend(_fields(value, (*path, step)))
-    found.extend((*path, step) for step in ours if step != "." and step[2:] not in want)
 
 
 def _fields(value: Any, path: Path) -> Iterator[Path]:
@@ -255,42 +306,6 @@ def _fields(value: Any, path: Path) -> Iterator[Path]:
             yield from _fields(below, (*path, f"f:{name}"))
     else:
         yield path
-
-
-def _compare_items(
-    want: list[Any], ours: dict[str, Any], live: list[Any], path: Path, found: list[Path]
-) -> None:
-    """A list whose items have keys.  A key that an item leaves out has its default: ours and live say it."""
-    places: dict[int, int] = {}  # in the intent → in the live object
-    for step, node in _items(ours):
-        key = json.loads(step[2:])
-        mine = [i for i, item in enumerate(want) if _has_key(item, key)] or [
-            i for i, item in enumerate(want) if _has_key(item, key, defaults=True)
-        ]
-        there = [i for i, item in enumerate(live) if _has_key(item, key)]
-        if len(mine) != 1 or len(there) != 1 or mine[0] in places or (node and "." not in node):
-            found.append((*path, step))
-            continue
-        places[mine[0]] = there[0]
-        _compare(want[mine[0]], node, live[there[0]], (*path, step), found)
-    if len(places) < len(want) or not _rises(places[i] for i in sorted(places)):
-        found.append(path)  # new items, or another order
-
-
-def _compare_values(
-    want: list[Any], steps: list[str], live: list[Any], path: Path, found: list[Path]
-) -> None:
-    """A list that is a set."""
-    wanted = [encode(value) for value in want]
-    there = {encode(value): i for i, value in enumerate(live)}
-    ours = {encode(json.loads(step[2:])) for step in steps}
-    is_same = len(wanted) == len(ours) and ours == set(wanted) and ours <= there.keys()
-    if not is_same or not _rises(there[value] for value in wanted):
-        found.append(path)
-
-
-def _items(ours: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    return ((step, node) for step, node in ours.items() if step != ".")
 
 
 def _has_key(item: Any, key: dict[str, Any], *, defaults: bool = False) -> bool:

@@ -17,6 +17,7 @@ How each step decides is in the file of its name; ``operator.py`` puts these rec
 from __future__ import annotations
 
 import asyncio
+import copy
 import inspect
 import logging
 from collections.abc import Callable, Generator, Sequence
@@ -112,10 +113,15 @@ class Authored:
         live = await read_live(client.live, obj)
         if live is None or not is_going(live) or finalizer.name not in finalizers_of(live):
             return None
-        outcome = await self._call(finalizer.function, live)
+        given = copy.deepcopy(live)  # the author may change anything in it
+        outcome = await self._call(finalizer.function, given)
         if not outcome.is_done or outcome.result not in (None, Result()):
             return outcome.result
-        await remove_finalizer(client.live, live, finalizer.name, field_manager=self._means.field_manager)
+        cleaned = await read_live(client.live, live)  # its status may be another by now
+        if cleaned is not None:
+            await remove_finalizer(
+                client.live, cleaned, finalizer.name, field_manager=self._means.field_manager
+            )
         return None
 
     # One call.

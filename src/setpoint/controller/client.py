@@ -53,6 +53,7 @@ class Deleted:
 
     key: Key
     uid: str
+    is_gone: bool = False  # gone for certain
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +82,16 @@ def effects_of(call: Call, body: bytes | None) -> _List[Effect]:
         return [Unclear(call.key)]
     key = Key(metadata.namespace or call.key.namespace, metadata.name or call.key.name)
     if call.verb == "delete":
-        uid = metadata.uid or _uid_in_status(body)
-        return [Deleted(key, uid) if uid else Unclear(key)]
+        if metadata.uid:
+            return [Deleted(key, metadata.uid)]
+        uid = _uid_in_status(body)  # a server that has it no longer has no object to answer with
+        return [Deleted(key, uid, is_gone=True) if uid else Unclear(key)]
     if not metadata.resource_version:
         return [Unclear(key)]  # an eviction or a binding: the answer is not about the object
     if metadata.deletion_timestamp and not metadata.finalizers:
-        return [Unclear(key)]  # with its last finalizer it went, and the answer still has the version before
+        # With its last finalizer it went, and the answer still has the version before.  Pods have a grace
+        # period and namespaces other finalizers: those may be there still.
+        return [Deleted(key, metadata.uid, is_gone=True) if _has_no_grace(body) else Unclear(key)]
     labels = None if call.subresource else metadata.labels or {}
     return [Wrote(key, metadata.resource_version, labels)]
 
@@ -95,6 +100,10 @@ def _is_dry_run(call: Call) -> bool:
     return "dryRun=All" in call.target or (
         call.verb.startswith("delete") and b'"dryRun"' in (call.body or b"")
     )
+
+
+def _has_no_grace(body: bytes) -> bool:
+    return bool(json.loads(body)["metadata"].get("deletionGracePeriodSeconds") == 0)
 
 
 def _uid_in_status(body: bytes) -> str:
@@ -139,8 +148,8 @@ class _Recorder:
             match effect:
                 case Wrote(key, version, labels):
                     reader.wrote(form, key, version, labels=labels)
-                case Deleted(key, uid):
-                    reader.deleted(form, key, uid)
+                case Deleted(key, uid, is_gone):
+                    reader.deleted(form, key, uid, is_gone=is_gone)
                 case Unclear(Key(namespace, "")):  # a collection: any of them
                     for each in _held(reader.cache, form.gvk, namespace):
                         reader.ambiguous(form, each)

@@ -35,6 +35,7 @@ from setpoint.client.client import Client, SelectOptions
 from setpoint.clock import SystemClock
 from setpoint.controller.apply import (
     Path,
+    Place,
     Settled,
     changes,
     digest,
@@ -185,20 +186,28 @@ class Context:
         live = None if data is None else Untyped(form.gvk, resource).decode(data)
         if owned and live is not None:
             check_controller(self._primary, live)  # before the server refuses it, less plainly
-        paths = [()] if live is None else changes(intent, live, self._means.field_manager)
-        place, now = (form.gvk, key), asyncio.get_running_loop().time()
-        is_settled = live is not None and self._means.settled.is_result(place, intent, live, now=now)
-        if data is not None and (not paths or is_settled):
+        place = (form.gvk, key)
+        paths = [()] if live is None else self._changes(place, intent, live)
+        if data is not None and not paths:
             return form.decode(data)
         answer = await self.client.apply(prepared, force=force, field_manager=self._means.field_manager)
         wire = _as_answered(answer, form)
-        self._means.settled.remember(place, intent, wire, now=now)
+        self._means.settled.remember(place, intent, wire, now=_now())
         if live is None or _version(live) != _version(wire):
             # What differs even now was no reason to send: the server writes it in another way.
             unsure = changes(intent, wire, self._means.field_manager)
             written = [path for path in paths if path not in unsure] or paths
             self._note(form.gvk, key, dict.fromkeys(written, digest(intent)), live)
         return answer
+
+    def _changes(self, place: Place, intent: RawObject, live: RawObject) -> _List[Path]:
+        """What an apply would change; nothing, too, if this is what came of the last one."""
+        if self._means.settled.is_result(place, intent, live, now=_now()):
+            return []
+        found = changes(intent, live, self._means.field_manager)
+        if not found:
+            self._means.settled.remember(place, intent, live, now=_now())  # quicker the next time
+        return found
 
     async def create_or_patch(
         self, obj: ObjectT, mutate: Callable[[ObjectT], object], *, owned: bool = True
@@ -464,7 +473,7 @@ class Context:
         found = means.hot_loops.wrote(
             self.request,
             Write(kind, key, values, tuple(sorted(others)), is_own_doing),
-            now=asyncio.get_running_loop().time(),
+            now=_now(),
             generation=in_metadata(self._primary, "generation"),
         )
         if found is not None and found.is_news:
@@ -496,6 +505,10 @@ def _as_answered(obj: Any, form: Form[Any]) -> dict[str, Any]:
     """An object in wire form, with what its class does not know."""
     read = as_read(obj) if isinstance(obj, Object) else None
     return cast("dict[str, Any]", obj if read is None else Untyped(form.gvk).decode(read))
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
 
 
 def _version(wire: dict[str, Any]) -> str:

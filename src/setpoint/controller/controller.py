@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import random
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -110,6 +111,7 @@ class Controller:
             counts,
             kind=next(iter(self.kinds), None),
             timeout=timeout,
+            needs_leadership=needs_leadership,
             may_start=may_start,
         )
         self._feed = Feed(name, self._add, metrics, counts.callback_errors.inc, self._log)
@@ -292,12 +294,15 @@ def _is_refusal(problem: Problem) -> bool:
 
 
 def _safely(backoff: Callable[[int], float], log: logging.Logger, failures: int) -> float:
-    """A backoff that never raises: the key it is asked for must not be lost."""
+    """A backoff that always gives some seconds: the key it is asked for must not be lost."""
     try:
-        return float(backoff(failures))
+        seconds = float(backoff(failures))
+        if not math.isfinite(seconds):
+            raise ValueError(f"{seconds} is no number of seconds to wait")  # noqa: TRY301 - logged as the rest
     except Exception:
-        log.exception("the backoff raised at %d failures; the usual one is used", failures)
+        log.exception("the backoff failed at %d failures; the usual one is used", failures)
         return _backoff(failures)
+    return seconds
 
 
 _backoff = partial(delay_after, jitter=random.random)

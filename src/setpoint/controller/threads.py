@@ -97,12 +97,12 @@ class _Thread(threading.Thread, Generic[T]):
         super().__init__(name=name, daemon=True)
         self._function = function
         self._hop = hop
-        self._context = contextvars.copy_context()
+        self._caller = contextvars.copy_context()
         self.outcome: asyncio.Future[T] = asyncio.get_running_loop().create_future()
 
     def run(self) -> None:
         try:
-            result = self._context.run(self._function, self._hop)
+            result = self._caller.run(self._function, self._hop)
         except BaseException as error:  # noqa: BLE001 - it is raised where it is awaited
             failed = error
             self._hop.call(lambda: self._settle(lambda: self.outcome.set_exception(_raised(failed))))

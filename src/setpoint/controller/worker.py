@@ -55,6 +55,7 @@ class Look:
     failures: int  # in a row, before this look
     reader: CachedReader  # the cache, never behind what this controller wrote
     log: Log
+    needs_leadership: bool = True  # of its controller
 
 
 _current: ContextVar[Look | None] = ContextVar("setpoint_look", default=None)
@@ -102,6 +103,7 @@ class Worker:
         *,
         kind: GroupVersionKind | None = None,
         timeout: float | None = None,
+        needs_leadership: bool = True,
         may_start: Callable[[], bool] = lambda: True,
     ) -> None:
         """``kind`` is what the keys are keys of; ``may_start`` is asked last, before each reconcile."""
@@ -113,6 +115,7 @@ class Worker:
         self._reader = reader
         self._metrics = metrics
         self._timeout = timeout
+        self._needs_leadership = needs_leadership
         self._may_start = may_start
         self._logger = logging.getLogger(f"setpoint.controller.{name}")
         self._words = {"controller": name}  # of every line in the log
@@ -174,6 +177,7 @@ class Worker:
             self._queue.failures(taken.key),
             self._reader,
             Log(self._logger, words),
+            self._needs_leadership,
         )
 
     async def _reconcile(self, look: Look) -> Result | BaseException | None:

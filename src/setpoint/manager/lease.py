@@ -22,6 +22,7 @@ from dataclasses import replace
 from setpoint.api.meta import ObjectMeta
 from setpoint.api.names import Key
 from setpoint.api.times import MicroTime
+from setpoint.cache.scope import rbac_rule
 from setpoint.client.client import Client
 from setpoint.clock import Clock, SystemClock
 from setpoint.errors import (
@@ -250,9 +251,8 @@ class Election:
         """Say what went wrong, once until something else does."""
         rule = ""
         if isinstance(error, Forbidden):
-            rule = (
-                f"; add to a Role in namespace {self.key.namespace}: "
-                'apiGroups: ["coordination.k8s.io"], resources: ["leases"], verbs: [get, create, update]'
+            rule = f"; add to the rules of a Role in namespace {self.key.namespace}: " + rbac_rule(
+                "coordination.k8s.io", "leases", ("get", "create", "update")
             )
         said = f"{verb}: {type(error).__name__}"
         if said != self._said:

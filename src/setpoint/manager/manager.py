@@ -25,12 +25,15 @@ from typing import Any, Final, Self, TypeVar
 from urllib.parse import urlsplit
 
 from setpoint.api.names import Key
+from setpoint.api.requests import Call
 from setpoint.cache.cache import Cache
 from setpoint.cache.informer import RESYNC, SYNC_TIMEOUT
+from setpoint.cache.watch_state import TIMING, Timing
 from setpoint.client.client import Client
 from setpoint.client.config import Config
 from setpoint.controller.client import ReconcileClient
 from setpoint.controller.controller import Controller
+from setpoint.controller.worker import current_look
 from setpoint.errors import TransportError
 from setpoint.manager.lease import Election
 from setpoint.manager.lease_state import LeaderElection
@@ -58,8 +61,11 @@ class Manager:
     close.  ``namespaces`` are those that are watched where a controller says nothing else; all, unless told.
     Addresses are ``host:port``: ``:8080`` listens on every interface, and an empty one not at all.
 
+    ``timing`` says how patient the watches are: for odd proxies on the way to the server, and for tests.
+
     ``client`` reads declared kinds from the cache and, with leader election, writes only while this process
-    leads; ``plain_client`` is for what every replica may write.
+    leads, or in a reconcile of a controller that does not need leadership; ``plain_client`` is for what else
+    every replica may write.
     """
 
     def __init__(
@@ -75,6 +81,7 @@ class Manager:
         graceful_shutdown: float = GRACEFUL_SHUTDOWN,
         resync: float = RESYNC,
         sync_timeout: float = SYNC_TIMEOUT,
+        timing: Timing = TIMING,
         why_socket: bool = False,
     ) -> None:
         if config is not None and client is not None:
@@ -89,12 +96,17 @@ class Manager:
         self.journal: Final = Journal()
         self.tracing: Final = Tracing()
         self.cache: Final = Cache(
-            self.plain_client, self.metrics, resync=resync, sync_timeout=sync_timeout, namespaces=namespaces
+            self.plain_client,
+            self.metrics,
+            resync=resync,
+            sync_timeout=sync_timeout,
+            timing=timing,
+            namespaces=namespaces,
         )
         self.election: Final = (
             Election(leader_election, self.plain_client, self.metrics) if leader_election else None
         )
-        guarded = self.plain_client.guarded_by(self.election.epoch) if self.election else self.plain_client
+        guarded = self.plain_client.guarded_by(self._guard) if self.election else self.plain_client
         self.client: Final = ReconcileClient(guarded, self.cache)
         self.probes: Final = Probes(
             self.metrics, health_address=health_address, metrics_address=metrics_address
@@ -154,6 +166,14 @@ class Manager:
             journal=self.journal,
             now=asyncio.get_running_loop().time(),
         )
+
+    def _guard(self, call: Call) -> None:
+        """Refuse a write that only the leader may make, unless we lead."""
+        look = current_look()
+        # A reconcile of another manager that uses our client knows nothing of our lease.
+        is_free = look is not None and look.reader.cache is self.cache and not look.needs_leadership
+        if self.election is not None and not is_free:
+            self.election.epoch(call)
 
     # Running.
 
