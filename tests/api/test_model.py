@@ -494,6 +494,17 @@ def test_an_object_left_as_it_was_read_is_sent_as_it_was_read() -> None:
     assert json.loads(merged(from_wire(Shop, read))) == read
 
 
+def test_what_did_not_change_is_sent_in_the_words_it_was_read_in() -> None:
+    it = Shop.decode(
+        b'{"apiVersion":"shop.example.com/v1","kind":"Shop","spec":{"image":"x","novel":1.50},"odd":1e2}'
+    )
+    it.metadata.labels = {"app": "a"}
+    sent = merged(it)
+    assert b'"spec":{"image":"x","novel":1.50}' in sent
+    assert b'"odd":1e2' in sent
+    assert json.loads(sent)["metadata"] == {"labels": {"app": "a"}}
+
+
 def test_unknown_fields_survive_an_update_at_any_depth() -> None:
     it = from_wire(
         Shop,

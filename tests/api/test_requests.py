@@ -7,7 +7,7 @@ import json
 import pytest
 
 from setpoint.api.names import GroupVersionKind, Key, Resource
-from setpoint.api.requests import delete_options, describe, is_secretive, path_of, with_query
+from setpoint.api.requests import Call, delete_options, describe, is_secretive, path_of, with_query
 
 PODS = Resource("", "v1", "Pod", "pods")
 NODES = Resource("", "v1", "Node", "nodes", namespaced=False)
@@ -53,10 +53,18 @@ def test_an_error_begins_with_what_was_done_to_which_object() -> None:
     assert describe("list", PODS, Key("shop", "")) == "list v1 Pod in shop"
 
 
+def test_a_call_says_what_it_does_in_its_own_words_or_by_its_resource() -> None:
+    assert Call("get", "GET", "/version", "get /version").doing == "get /version"
+    assert Call("get", "GET", "/x", resource=PODS, key=Key("shop", "web")).doing == "get v1 Pod shop/web"
+    assert Call("get", "GET", "/x", "read its log", resource=PODS).doing == "read its log"
+
+
 def test_secrets_and_tokens_are_secretive() -> None:
     assert is_secretive(Resource("", "v1", "Secret", "secrets"))
     assert is_secretive(Resource("", "v1", "ServiceAccount", "serviceaccounts"), "token")
     assert not is_secretive(PODS)
+    assert Call("get", "GET", "/x", resource=Resource("", "v1", "Secret", "secrets")).is_secretive
+    assert not Call("get", "GET", "/version").is_secretive
     assert not is_secretive(Resource("vault.example.com", "v1", "Secret", "secrets")), "someone else's kind"
 
 

@@ -358,6 +358,44 @@ async def test_a_server_that_never_answers_ends_in_deadline_exceeded() -> None:
 
 
 @pytest.mark.virtual_time
+async def test_a_deadline_leaves_its_task_to_go_on() -> None:
+    peer = Peer(lambda _: Reply(200, [FOREVER]))
+    async with asyncio.timeout(60):
+        with pytest.raises(errors.DeadlineExceeded):
+            await Client(transport=peer).get(Thing, "a", timeout=5)
+        task = asyncio.current_task()
+        assert task is not None
+        assert task.cancelling() == 0
+        await asyncio.sleep(5)
+
+
+@pytest.mark.virtual_time
+async def test_a_deadline_ends_with_its_request() -> None:
+    await Client(transport=answering(thing())).get(Thing, "a", timeout=5)
+    await asyncio.sleep(10)
+
+
+@pytest.mark.virtual_time
+async def test_a_deadline_of_the_callers_own_that_passes_first_is_the_callers() -> None:
+    peer = Peer(lambda _: Reply(200, [FOREVER]))
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(5):
+            await Client(transport=peer).get(Thing, "a", timeout=60)
+
+
+@pytest.mark.virtual_time
+async def test_who_is_cancelled_at_the_deadline_is_cancelled() -> None:
+    peer = Peer(lambda _: Reply(200, [FOREVER]))
+    loop = asyncio.get_running_loop()
+    asking = asyncio.create_task(Client(transport=peer).get(Thing, "a", timeout=5))
+    await asyncio.sleep(0)
+    loop.call_at(loop.time() + 5, asking.cancel)  # in the same turn of the loop
+    await asyncio.wait([asking])
+    assert asking.cancelled()
+    assert asking.cancelling() == 1, "the deadline takes back its own cancellation, and no other"
+
+
+@pytest.mark.virtual_time
 async def test_credentials_that_never_come_are_not_taken_for_a_silent_server() -> None:
     class Hanging(Nobody):
         async def headers(self) -> Mapping[str, str]:

@@ -13,7 +13,6 @@ A form knows the kind and how to read one object's bytes; it knows nothing of se
 from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
-from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -120,7 +119,7 @@ def _typed(model: type[T]) -> Form[T]:
     return form
 
 
-_known: WeakKeyDictionary[type[Any], Form[Any]] = WeakKeyDictionary()
+_known: dict[type[Any], Form[Any]] = {}
 
 
 def form_of_object(obj: object) -> Form[Any]:

@@ -26,6 +26,7 @@ from typing import (
     Any,
     ClassVar,
     Self,
+    TypeAlias,
     TypeVar,
     Union,
     dataclass_transform,
@@ -200,12 +201,25 @@ def merged(obj: Object) -> bytes:
     A list item that moved takes along what its class does not know.  An object made here is sent as it is.
     """
     read = as_read(obj)
+    after = encode(obj)
     if read is None:
-        return encode(obj)
-    before, after = to_wire(decode(type(obj), read)), to_wire(obj)
-    whole = carry(before, after, msgspec.json.decode(read))
+        return after
+    before, whole = encode(decode(type(obj), read)), _parts.decode(read)
+    if before != after:
+        whole = _with_changes(_parts.decode(before), _parts.decode(after), whole)
     # Items of a list come without these two; a body needs them.
     return encode({"apiVersion": obj.api_version, "kind": obj.kind, **whole})
+
+
+def _with_changes(before: _Parts, after: _Parts, whole: _Parts) -> dict[str, Any]:
+    """The whole with the parts that changed.  Only those are looked into; the others stay bytes."""
+    changed = {name for name in {*before, *after} if before.get(name) != after.get(name)}
+
+    def values(parts: _Parts) -> dict[str, Any]:
+        return {name: msgspec.json.decode(part) for name, part in parts.items() if name in changed}
+
+    kept = {name: part for name, part in whole.items() if name not in changed}
+    return {**kept, **carry(values(before), values(after), values(whole))}
 
 
 def _to_json(value: Any) -> Any:
@@ -225,6 +239,8 @@ def _from_json(wanted: Any, value: Any) -> Any:
 
 
 _encoder = msgspec.json.Encoder(enc_hook=_to_json)
+_Parts: TypeAlias = dict[str, msgspec.Raw]  # an object's fields, each as its bytes
+_parts = msgspec.json.Decoder(_Parts)
 
 
 _decoders: dict[Any, msgspec.json.Decoder[Any]] = {}

@@ -29,12 +29,11 @@ class Call(msgspec.Struct, frozen=True, gc=False):
     verb: str  # Kubernetes' word, as RBAC spells it
     method: str
     target: str
-    doing: str  # for errors: "update apps/v1 Deployment shop/web"
+    said: str = ""  # for errors: "get /version"; where a resource is named, that says it
     accept: str = JSON
     content_type: str = JSON
     body: bytes | None = None
     upgrade: tuple[str, ...] = ()
-    secretive: bool = False  # about a kind that holds secrets: its bodies stay out of errors
     resource: Resource | None = None  # what it is about, where it is about objects
     key: Key | None = None
     subresource: str = ""
@@ -42,6 +41,18 @@ class Call(msgspec.Struct, frozen=True, gc=False):
     @property
     def is_write(self) -> bool:
         return self.method != "GET"
+
+    @property
+    def doing(self) -> str:
+        """For errors: "update apps/v1 Deployment shop/web".  Put into words only when one is raised."""
+        if self.said or self.resource is None:
+            return self.said
+        return describe(self.verb, self.resource, self.key, self.subresource)
+
+    @property
+    def is_secretive(self) -> bool:
+        """About a kind that holds secrets: its bodies stay out of errors."""
+        return self.resource is not None and is_secretive(self.resource, self.subresource)
 
     def __repr__(self) -> str:
         return f"<Call {self.method} {self.target}: {self.doing}>"  # never the body
@@ -61,9 +72,14 @@ def path_of(resource: Resource, namespace: str = "", name: str = "", subresource
 
 
 def with_query(path: str, query: Mapping[str, object]) -> str:
-    """The path with its parameters; None and "" are left out, True is written as Kubernetes reads it."""
+    """The path with its parameters."""
+    return path + query_of(query)
+
+
+def query_of(query: Mapping[str, object]) -> str:
+    """Parameters, from the question mark on; None and "" are left out, True is as Kubernetes reads it."""
     said = [f"{name}={_text(value)}" for name, value in query.items() if value is not None and value != ""]
-    return f"{path}?{'&'.join(said)}" if said else path
+    return f"?{'&'.join(said)}" if said else ""
 
 
 def describe(verb: str, resource: Resource, key: Key | None, subresource: str = "") -> str:

@@ -29,13 +29,14 @@ _RFC3339: Final = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{1,2}):([0-9]{2}):([0-9]{2})(?:[.,]([0-9]+))?"
     r"(?:Z|([+-])([0-9]{2}):([0-9]{2}))"
 )
+_WRITTEN: Final = "%04d-%02d-%02dT%02d:%02d:%02d"  # half the time of isoformat, and of an f-string
 
 
 class _Instant(datetime):
     """What Time and MicroTime share; they differ in how finely they are written."""
 
     OPENAPI: ClassVar[dict[str, object]] = {"type": "string", "format": "date-time"}
-    _TIMESPEC: ClassVar[str]
+    _HAS_FRACTION: ClassVar[bool]
     _WIRE: ClassVar[re.Pattern[str]]
 
     @classmethod
@@ -44,7 +45,7 @@ class _Instant(datetime):
         if moment.utcoffset() is None:
             raise ValueError(f"{moment!r} has no time zone; write datetime.now(UTC), not datetime.now()")
         at = moment.astimezone(UTC)
-        fraction = 0 if cls._TIMESPEC == "seconds" else at.microsecond
+        fraction = at.microsecond if cls._HAS_FRACTION else 0
         return cls(at.year, at.month, at.day, at.hour, at.minute, at.second, fraction, UTC)
 
     @classmethod
@@ -85,7 +86,8 @@ class _Instant(datetime):
     def to_wire(self) -> str:
         if self.tzinfo is not UTC:
             return self.of(self).to_wire()
-        return self.isoformat(timespec=self._TIMESPEC)[: -len("+00:00")] + "Z"
+        text = _WRITTEN % (self.year, self.month, self.day, self.hour, self.minute, self.second)
+        return f"{text}.{self.microsecond:06}Z" if self._HAS_FRACTION else f"{text}Z"
 
     def __str__(self) -> str:
         return self.to_wire() if self.tzinfo else self.isoformat()
@@ -94,14 +96,14 @@ class _Instant(datetime):
 class Time(_Instant):
     """A moment, to the second: ``Time.of(datetime.now(UTC))``, ``Time.parse("2006-01-02T15:04:05Z")``."""
 
-    _TIMESPEC = "seconds"
+    _HAS_FRACTION = False
     _WIRE = re.compile(rf"{_TO_THE_SECOND}Z")
 
 
 class MicroTime(_Instant):
     """A moment, to the microsecond, as leases and events carry it."""
 
-    _TIMESPEC = "microseconds"
+    _HAS_FRACTION = True
     _WIRE = re.compile(rf"{_TO_THE_SECOND}\.[0-9]{{6}}Z")
 
 

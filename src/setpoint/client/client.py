@@ -28,10 +28,9 @@ from setpoint.api.requests import (
     FieldValidation,
     Propagation,
     delete_options,
-    describe,
     is_secretive,
     path_of,
-    with_query,
+    query_of,
 )
 from setpoint.api.selectors import FieldSelection, LabelSelection, field_selection, label_selection
 from setpoint.api.wire import Frame, Page, split_page
@@ -153,6 +152,8 @@ class Client:
         self._sender = Sender(transport, who, config.headers(), timeout)
         self._field_manager = field_manager
         self._field_validation = field_validation
+        # What a write says where its call says nothing.
+        self._usual_query = query_of({"fieldManager": field_manager, "fieldValidation": field_validation})
         self.discovery = Discovery(self._discover)
 
     def through(self, wrap: Callable[[Transport], Transport]) -> Self:
@@ -215,7 +216,7 @@ class Client:
             resource,
             self._key(resource, namespace, name),
             subresource,
-            query={"resourceVersion": resource_version},
+            query=query_of({"resourceVersion": resource_version}) if resource_version else "",
             accept=form.accept,
         )
         return form.decode((await self._sender.send(call, timeout)).body)
@@ -270,7 +271,7 @@ class Client:
         )
         query = {**_selection(select), "limit": page_size or None, **place}
         key = _collection(resource, select.get("namespace"))
-        call = _call("list", resource, key, query=query, accept=form.accept_list)
+        call = _call("list", resource, key, query=query_of(query), accept=form.accept_list)
         body = (await self._sender.send(call, timeout)).body
         try:
             return split_page(body)
@@ -356,7 +357,7 @@ class Client:
         }
         key = _collection(resource, select.get("namespace"))
         return await self._sender.open(
-            _call("watch", resource, key, query=query, accept=form.accept), timeout
+            _call("watch", resource, key, query=query_of(query), accept=form.accept), timeout
         )
 
     @overload
@@ -531,7 +532,7 @@ class Client:
             "deletecollection",
             resource,
             _collection(resource, namespace),
-            query=_selection({"labels": labels, "fields": fields}),
+            query=query_of(_selection({"labels": labels, "fields": fields})),
             body=delete_options(**options),
         )
         await self._sender.send(call, timeout)
@@ -664,7 +665,7 @@ class Client:
         """Read any path of the server, such as ``/version`` or ``/openapi/v3``."""
         if not path.startswith("/"):  # behind the server's address it could name another server
             raise ValueError(f"a path of the server begins with a slash, not as {path!r} does")
-        call = Call(verb="get", method="GET", target=path, doing=f"get {path}", accept=accept)
+        call = Call(verb="get", method="GET", target=path, said=f"get {path}", accept=accept)
         return (await self._sender.send(call, timeout)).body
 
     async def resource_of(self, kind: type[T] | Form[T]) -> Resource:
@@ -692,19 +693,24 @@ class Client:
             resource,
             key,
             subresource,
-            query={**self._write_query(options), "force": force or None},
+            query=self._write_query(options, force=force),
             accept=form.accept,
             content_type=APPLY_CONTENT_TYPE if verb == "apply" else JSON,
             body=body,
         )
         return form.decode((await self._sender.send(call, options.get("timeout"))).body)
 
-    def _write_query(self, options: WriteOptions) -> dict[str, object]:
-        return {
-            "fieldManager": options.get("field_manager", self._field_manager),
-            "fieldValidation": options.get("field_validation", self._field_validation),
-            "dryRun": "All" if options.get("dry_run") else None,
-        }
+    def _write_query(self, options: WriteOptions, *, force: bool = False) -> str:
+        if not options and not force:
+            return self._usual_query
+        return query_of(
+            {
+                "fieldManager": options.get("field_manager", self._field_manager),
+                "fieldValidation": options.get("field_validation", self._field_validation),
+                "dryRun": "All" if options.get("dry_run") else None,
+                "force": force or None,
+            }
+        )
 
     async def _target(self, target: Any, namespace: str | None) -> tuple[Form[Any], Key]:
         """An object to act on: a kind and a name, or the object itself."""
@@ -731,9 +737,9 @@ class Client:
             raise ValueError(
                 f"{resource.gvk} {own} was to be written to namespace {namespace}: which one is meant?"
             )
-        if resource.namespaced:
-            return Key(namespace or own.namespace or self.config.namespace, own.name)
-        return Key("", own.name)
+        if not resource.namespaced:
+            return Key("", own.name)
+        return own if own.namespace else Key(namespace or self.config.namespace, own.name)
 
     async def _find(self, form: Form[Any]) -> Resource:
         return await self.discovery.find(form.gvk)
@@ -774,23 +780,20 @@ def _call(
     key: Key,
     subresource: str = "",
     *,
-    query: Mapping[str, object] | None = None,
+    query: str = "",
     accept: str = JSON,
     content_type: str = JSON,
     body: bytes | None = None,
 ) -> Call:
     # A new object's name is in its body; only its parts (an eviction, a token) are made under a name.
     in_path = "" if verb == "create" and not subresource else key.name
-    path = path_of(resource, key.namespace, in_path, subresource)
     return Call(
         verb,
         _METHODS[verb],
-        with_query(path, query) if query else path,
-        describe(verb, resource, key, subresource),
-        accept,
-        content_type,
-        body,
-        secretive=is_secretive(resource, subresource),
+        path_of(resource, key.namespace, in_path, subresource) + query,
+        accept=accept,
+        content_type=content_type,
+        body=body,
         resource=resource,
         key=key,
         subresource=subresource,

@@ -14,9 +14,10 @@ import copy
 import logging
 import random
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import NamedTuple, Protocol, TypeAlias, TypeVar
+from types import TracebackType
+from typing import NamedTuple, Protocol, TypeAlias
 
 from setpoint.api.requests import Call
 from setpoint.api.status import refusal
@@ -31,9 +32,7 @@ from setpoint.errors import (
 )
 from setpoint.net.transport import Request, Response, Transport
 
-R = TypeVar("R")
 Guard: TypeAlias = Callable[[Call], None]  # may raise: then the call is not sent, or not sent again
-Attempt: TypeAlias = Callable[[Call, Mapping[str, str]], Awaitable[R]]
 
 warnings_log = logging.getLogger("setpoint.warnings")
 
@@ -84,6 +83,41 @@ class Answer(NamedTuple):
     body: bytes
 
 
+class _Deadline:
+    """Raises TimeoutError in the task that is late; ``asyncio.timeout_at``, without its coroutines.
+
+    Nearly every request is in time, and then this is one timer, set and taken back.
+    """
+
+    __slots__ = ("_cancelled_before", "_is_past", "_task", "_timer")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, when: float) -> None:
+        task = asyncio.current_task(loop)
+        if task is None:
+            raise RuntimeError("a deadline is that of a task")
+        self._task = task
+        self._cancelled_before = task.cancelling()
+        self._is_past = False
+        self._timer = loop.call_at(when, self._pass)
+
+    def _pass(self) -> None:
+        self._is_past = True
+        self._task.cancel()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._timer.cancel()
+        if self._is_past:
+            # Whoever else cancelled the task meanwhile wants it to end, not to hear of a deadline.
+            is_ours = self._task.uncancel() <= self._cancelled_before
+            if is_ours and kind is asyncio.CancelledError:
+                raise TimeoutError from error
+
+
 class Sender:
     """One server, as one user."""
 
@@ -119,11 +153,11 @@ class Sender:
     async def send(self, call: Call, timeout: float | None = None) -> Answer:
         """Send the call and read the whole answer."""
         if self._observer is None or not call.is_write:
-            return await self._in_time(call, self._read, timeout)
+            return _answer(*await self._in_time(call, timeout))
         self._ask_guards(call)
         self._observer.before(call)
         try:
-            answer = await self._in_time(call, self._read, timeout)
+            answer = _answer(*await self._in_time(call, timeout))
         except ApiError as error:
             if isinstance(error, ServerError):
                 self._observer.unknown(call)
@@ -138,30 +172,26 @@ class Sender:
 
     async def open(self, call: Call, timeout: float | None = None) -> Response:
         """Send the call and leave the body to be read as it arrives.  The deadline covers the opening."""
-        return await self._in_time(call, self._exchange, timeout)
+        response, _ = await self._in_time(call, timeout, whole=False)
+        return response
 
-    async def _read(self, call: Call, who: Mapping[str, str]) -> Answer:
-        response = await self._exchange(call, who)
-        try:
-            return Answer(response.status, response.headers, await response.read())
-        finally:
-            await response.close()
-
-    async def _in_time(self, call: Call, attempt: Attempt[R], timeout: float | None) -> R:
+    async def _in_time(
+        self, call: Call, timeout: float | None, *, whole: bool = True
+    ) -> tuple[Response, bytes]:
         seconds = self._timeout if timeout is None else timeout
-        now = asyncio.get_running_loop().time
-        deadline = now() + seconds
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + seconds
         last: SetpointError | None = None
         who: Mapping[str, str] | None = None
         tries, refreshed = 0, False
         try:
-            async with asyncio.timeout_at(deadline):
+            with _Deadline(loop, deadline):
                 while True:
                     tries += 1
                     who = await self._credentials.headers()
                     self._ask_guards(call)  # at the last moment, and again before each further try
                     try:
-                        return await attempt(call, who)
+                        return await self._exchange(call, who, whole=whole)
                     except ApiError as error:
                         last = error
                     except TransportError as error:
@@ -180,7 +210,7 @@ class Sender:
                         has_body=call.body is not None,
                         jitter=random.random,
                     )
-                    if wait is None or now() + wait >= deadline:
+                    if wait is None or loop.time() + wait >= deadline:
                         raise last
                     await asyncio.sleep(wait)
         except TimeoutError:
@@ -194,11 +224,14 @@ class Sender:
             raise DeadlineExceeded(call.doing, f"no answer within {seconds:g} s{before}") from last
 
     def _ask_guards(self, call: Call) -> None:
-        if call.is_write or call.upgrade:  # a command run in a pod is sent as a GET, and changes things
+        if self._guards and (
+            call.is_write or call.upgrade
+        ):  # a command in a pod is a GET that changes things
             for guard in self._guards:
                 guard(call)
 
-    async def _exchange(self, call: Call, who: Mapping[str, str]) -> Response:
+    async def _exchange(self, call: Call, who: Mapping[str, str], *, whole: bool) -> tuple[Response, bytes]:
+        """One try: a good answer, and its body if the whole of it is wanted."""
         headers = {"Accept": call.accept, **self._headers, **who}
         if call.body is not None:
             headers["Content-Type"] = call.content_type
@@ -208,13 +241,16 @@ class Sender:
         )
         if "Warning" in response.headers:
             self._warn_once(response.headers["Warning"])
-        if response.status < 300:
-            return response
+        is_good = response.status < 300
+        if is_good and not whole:
+            return response, b""
         try:
             body = await response.read()
         finally:
             await response.close()
-        raise _refused(call, response, body)
+        if not is_good:
+            raise _refused(call, response, body)
+        return response, body
 
     def _warn_once(self, header: str) -> None:
         """Log a server's warnings, each once.  The oldest are forgotten, so that memory stays bounded."""
@@ -225,6 +261,10 @@ class Sender:
                 if len(self._warned) > _REMEMBERED_WARNINGS:
                     del self._warned[next(iter(self._warned))]
                 warnings_log.warning("%s", text)
+
+
+def _answer(response: Response, body: bytes) -> Answer:
+    return Answer(response.status, response.headers, body)
 
 
 def _refused(call: Call, response: Response, body: bytes) -> SetpointError:
@@ -238,7 +278,7 @@ def _refused(call: Call, response: Response, body: bytes) -> SetpointError:
         response.status,
         body,
         retry_after=response.headers.get("Retry-After"),
-        secretive=call.secretive,
+        secretive=call.is_secretive,
     )
 
 

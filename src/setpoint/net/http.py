@@ -40,6 +40,7 @@ from setpoint.net.transport import Request, Response, WebSocket
 if TYPE_CHECKING:
     from aiohttp.abc import AbstractStreamWriter
     from aiohttp.client_middlewares import ClientHandlerType
+    from aiohttp.client_proto import ResponseHandler
     from aiohttp.connector import AddrInfoType, Connection
 
 KEPT_FOR = 30.0  # seconds a connection may idle; servers and load balancers give up after 60 or 90
@@ -241,25 +242,19 @@ class _Checked(aiohttp.ClientRequest):
 
 
 class _HttpResponse:
-    __slots__ = ("_answer", "_max_body", "_request")
+    __slots__ = ("_answer", "_max_body", "_request", "headers", "status")
 
     websocket: WebSocket | None = None
 
     def __init__(self, answer: aiohttp.ClientResponse, request: Request, max_body: int) -> None:
+        self.status = answer.status
+        self.headers: Mapping[str, str] = Headers(answer.headers)
         self._answer = answer
         self._request = request
         self._max_body = max_body
 
     def __repr__(self) -> str:
-        return f"<{self._answer.status} to {_doing(self._request)}>"
-
-    @property
-    def status(self) -> int:
-        return self._answer.status
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        return Headers(self._answer.headers)
+        return f"<{self.status} to {_doing(self._request)}>"
 
     async def read(self) -> bytes:
         body = await self._piece()
@@ -340,6 +335,8 @@ def _let_go(answer: aiohttp.ClientResponse) -> None:
     """
     if answer.connection is not None:
         _cut(answer.connection)
+    elif answer.closed:
+        return
     answer.close()
 
 
@@ -374,23 +371,24 @@ class _Refused(Exception):
 
 
 class _Connector(aiohttp.TCPConnector):
-    """Knows the moment up to which nothing can have been sent, and which connections are in use."""
+    """Knows the moment up to which nothing can have been sent, and every connection there is."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._in_use: WeakSet[Connection] = WeakSet()
+        self._protocols: WeakSet[ResponseHandler] = WeakSet()
 
     async def connect(self, *args: Any, **kwargs: Any) -> Connection:
         try:
             connection = await super().connect(*args, **kwargs)
-            self._in_use.add(connection)
+            if connection.protocol is not None:
+                self._protocols.add(connection.protocol)
             return connection
         except (aiohttp.ClientError, OSError) as error:  # OSError includes TimeoutError
             raise _NotConnected(error) from None
 
     async def cut_all(self) -> None:
-        """Cut what is in use.  Closed by aiohttp, a connection would leave its reader waiting for ever."""
-        protocols = [connection.protocol for connection in self._in_use if connection.protocol is not None]
+        """Cut them all.  Closed by aiohttp, one in use would leave its reader waiting for ever."""
+        protocols = list(self._protocols)
         for protocol in protocols:
             if protocol.transport is not None:
                 protocol.transport.abort()
