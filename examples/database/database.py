@@ -10,7 +10,9 @@ What it promises:
    Failed and says so, until the Secret is back.
 2. Replicas and minor versions may change at any time; storage and major version, and a step back, are
    refused by the kind's own schema.
-3. A Database that is deleted is backed up first, unless it says otherwise.  The backup stays.
+3. A Database that is deleted is backed up first, unless it says otherwise.  The backup stays.  So that no
+   way of deleting takes the data before that, nothing here belongs to the Database in the eyes of the garbage
+   collector (a foreground deletion begins with what an object owns): its clean-up takes everything down.
 4. What passes by itself is waited for, what does not is told and left alone until something changes, and
    what nobody knows is tried again, later each time.
 """
@@ -20,7 +22,16 @@ from __future__ import annotations
 import secrets
 from typing import Annotated, Literal
 
-from setpoint import Context, Operator, Request, RetryLater, TerminalError, ignore_not_found, metadata_only
+from setpoint import (
+    Context,
+    Operator,
+    Request,
+    Result,
+    RetryLater,
+    TerminalError,
+    ignore_not_found,
+    metadata_only,
+)
 from setpoint.api import (
     Bounds,
     Condition,
@@ -358,18 +369,34 @@ def told(database: Database, error: SetpointError, *, now: Time) -> SetpointErro
 operator = Operator("database-operator")
 
 
-def database_of(secret: PartialObjectMetadata) -> list[Request]:
+def database_of(part: Service | StatefulSet | Job) -> list[Request]:
+    """Which Database it is a part of: by its labels, for it belongs to nobody."""
+    labels = part.metadata.labels or {}
+    is_ours = labels.get("app.kubernetes.io/managed-by") == "database-operator"
+    name = labels.get("app.kubernetes.io/instance", "")
+    return [Request(part.metadata.namespace or "", name)] if is_ours else []
+
+
+def database_of_password(secret: PartialObjectMetadata) -> list[Request]:
     """Whose password it is: by its name, for one that was restored may not say whose it is."""
     name, suffix, _ = (secret.metadata.name or "").rpartition("-credentials")
     return [Request(secret.metadata.namespace or "", name)] if suffix else []
 
 
-@operator.controller(Database, owns=[Service, StatefulSet, Job], watches={metadata_only(Secret): database_of})
+@operator.controller(
+    Database,
+    watches={
+        Service: database_of,
+        StatefulSet: database_of,
+        Job: database_of,
+        metadata_only(Secret): database_of_password,
+    },
+)
 async def reconcile(database: Database, ctx: Context) -> None:
     try:
         await ensure_secret(database, ctx)
-        await ctx.apply(desired_service(database))
-        statefulset = await ctx.apply(desired_statefulset(database))
+        await ctx.apply(desired_service(database), owned=False)
+        statefulset = await ctx.apply(desired_statefulset(database), owned=False)
     except SetpointError as error:
         raise told(database, error, now=ctx.now()) from error
     tell(database, "Reconciled", True, "AsDesired", now=ctx.now())
@@ -385,9 +412,7 @@ async def ensure_secret(database: Database, ctx: Context) -> None:
         raise TerminalError(
             f"Secret {name} is gone, and there is data that only its password opens: restore it from a backup"
         )
-    secret = desired_secret(database, secrets.token_urlsafe(24))
-    ctx.set_controller_reference(secret)
-    await ctx.client.create(secret)
+    await ctx.client.create(desired_secret(database, secrets.token_urlsafe(24)))
 
 
 async def has_data(database: Database, ctx: Context) -> bool:
@@ -403,17 +428,25 @@ async def has_data(database: Database, ctx: Context) -> bool:
 
 
 @operator.finalizer(Database)
-async def back_up(database: Database, ctx: Context) -> None:
-    """Runs when a Database is deleted, as often as it takes; it goes when this returns."""
+async def clean_up(database: Database, ctx: Context) -> Result | None:
+    """Runs when a Database is deleted, as often as it takes; it goes when this returns None."""
     database.status.phase = "Deleting"
-    if not database.spec.final_backup or not await has_data(database, ctx):
-        return
+    is_wanted = database.spec.final_backup and not is_true(database.status.conditions, "BackedUp")
+    if is_wanted and await has_data(database, ctx):
+        return await back_up(database, ctx)
+    for kind, suffix in ((StatefulSet, ""), (Service, ""), (Secret, "-credentials"), (Job, "-final-backup")):
+        await ctx.delete(metadata_only(kind), f"{database.metadata.name}{suffix}")
+    return None
+
+
+async def back_up(database: Database, ctx: Context) -> Result:
+    """Have a Job make the last backup.  That it is made is written down before anything is taken down."""
     if await ignore_not_found(ctx.get(PersistentVolumeClaim, f"{database.metadata.name}-backup")) is None:
         await ctx.client.create(desired_backup_claim(database))
-    job = await ctx.apply(desired_backup(database))
+    job = await ctx.apply(desired_backup(database), owned=False)
     if is_true(job.status.conditions, "Complete"):
         tell(database, "BackedUp", True, "Complete", now=ctx.now())
-        return
+        return Result(requeue_after=0)
     if is_true(job.status.conditions, "Failed"):
         job_name = f"Job {job.metadata.name}"
         tell(database, "BackedUp", False, "Failed", f"{job_name} failed", now=ctx.now())

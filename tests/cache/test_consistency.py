@@ -270,6 +270,46 @@ async def test_after_many_lost_answers_one_list_is_asked_for_and_not_each_object
         assert await reader.caught_up([Thing], timeout=1)
 
 
+async def test_after_a_lost_answer_about_what_the_server_was_to_name_the_kind_is_read_from_there() -> None:
+    """The controller would else make a second one, for the first is nowhere to be seen."""
+    server = Server()
+    async with reading(server) as reader:
+        server.is_late = True
+        reader.ambiguous(Thing, Key("shop", ""))
+        server.put("a-x7f2q")
+        assert [each.metadata.name for each in await reader.list(Thing)] == ["a-x7f2q"]
+        assert (await reader.get(Thing, "a-x7f2q")).metadata.name == "a-x7f2q"
+        server.catch_up()
+
+        asked = len(server.requests)
+        await reader.list(Thing)
+        assert len(server.requests) == asked + 1, "it may still happen"
+        await asyncio.sleep(IN_DOUBT)
+        await reader.list(Thing)
+        asked = len(server.requests)
+        await reader.list(Thing)
+        await reader.get(Thing, "a-x7f2q")
+        assert len(server.requests) == asked, "all that can have happened is in the cache"
+
+
+async def test_a_deletion_that_is_no_longer_kept_is_not_read_as_if_it_had_not_happened() -> None:
+    server = Server()
+    for name in ("a", "b"):
+        server.put(name)
+    async with reading(server) as reader:
+        few = CachedReader(reader.cache, Writes(limit=1))
+        held = reader.cache.peek(Thing, A)
+        assert held is not None
+        server.is_late = True
+        few.deleted(Thing, A, held.metadata.uid)
+        server.delete("a")
+        few.wrote(Thing, Key("shop", "b"), version(server.put("b", spec={"node": "n2"})))
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(after(1, server.catch_up))
+            with pytest.raises(errors.NotFound):
+                await few.get(Thing, "a")
+
+
 # Waiting for all
 
 

@@ -296,6 +296,12 @@ def test_a_server_that_names_a_time_is_asked_no_sooner() -> None:
     assert state.seconds == 20
 
 
+def test_a_server_that_names_too_long_a_time_is_not_believed() -> None:
+    state, _ = advance(Watching("9", Known()), failed(How.ERRED, retry_after=3600))
+    assert isinstance(state, Resting)
+    assert state.seconds == Timing().longest_wait
+
+
 def test_the_waits_can_be_set() -> None:
     state, _ = advance(Watching("9", Known()), failed(How.BROKEN), Timing(first_wait=0.1))
     assert isinstance(state, Resting)

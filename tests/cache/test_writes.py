@@ -8,6 +8,7 @@ import pytest
 
 from setpoint.api.names import GroupVersionKind, Key
 from setpoint.api.selectors import LabelSelection
+from setpoint.api.wire import Snapshot
 from setpoint.cache.scope import Scope
 from setpoint.cache.writes import IN_DOUBT, Write, Writes
 from tests.cache.objects import snapshot
@@ -33,9 +34,11 @@ WEB = replace(ALL, labels=LabelSelection.parse("app=web"))
         (snapshot("a", 5), "3", True),
     ],
 )
-def test_a_write_is_seen_at_its_version_or_past_it(held: object, reached: str, is_seen: bool) -> None:
+def test_a_write_is_seen_at_its_version_or_past_it(
+    held: Snapshot | None, reached: str, is_seen: bool
+) -> None:
     write = Write(at=0, version="5")
-    assert write.is_seen(ALL, held, reached) is is_seen  # type: ignore[arg-type]
+    assert write.is_seen(ALL, held, reached) is is_seen
 
 
 @pytest.mark.parametrize(
@@ -48,10 +51,10 @@ def test_a_write_is_seen_at_its_version_or_past_it(held: object, reached: str, i
     ],
 )
 def test_where_versions_cannot_be_compared_only_the_same_one_counts(
-    held: object, reached: str, is_seen: bool
+    held: Snapshot | None, reached: str, is_seen: bool
 ) -> None:
     write = Write(at=0, version="w")
-    assert write.is_seen(ALL, held, reached) is is_seen  # type: ignore[arg-type]
+    assert write.is_seen(ALL, held, reached) is is_seen
 
 
 def test_a_deletion_is_seen_when_the_object_is_gone_another_or_on_its_way_out() -> None:
@@ -155,6 +158,41 @@ def test_memory_is_bounded_and_the_oldest_become_everything_up_to_here() -> None
     assert len(writes) == 10
     assert writes.floor(GVK) == "90"
     assert writes.floor(OTHER) == ""
+
+
+def test_of_deletions_and_lost_writes_beyond_the_bound_it_is_known_that_there_were_some() -> None:
+    writes = Writes(limit=1)
+    writes.deleted(GVK, A, "first", at=10)
+    writes.wrote(OTHER, A, "5", at=11)
+    assert writes.unknown_until(GVK) == 11, "no version says when it is seen"
+    writes.listed_live(GVK, "6", at=12)
+    assert writes.unknown_until(GVK) is None
+    assert writes.floor(GVK) == "6", "whoever has reached the list has seen the deletion"
+
+    writes.lost(GVK, A, at=20)
+    writes.wrote(OTHER, A, "7", at=21)
+    writes.listed_live(GVK, "8", at=22)
+    assert writes.unknown_until(GVK) == 20 + IN_DOUBT, "it may still happen"
+    writes.listed_live(GVK, "9", at=20 + IN_DOUBT)
+    assert writes.unknown_until(GVK) is None
+    assert writes.floor(GVK) == "9"
+
+
+def test_a_write_beyond_the_bound_whose_version_cannot_be_compared_is_unknown_for_a_while() -> None:
+    writes = Writes(limit=1)
+    writes.wrote(GVK, A, "w", at=10)
+    writes.wrote(GVK, B, "x", at=11)
+    assert writes.floor(GVK) == ""
+    assert writes.unknown_until(GVK) == 11 + IN_DOUBT
+
+
+def test_what_was_to_be_named_by_the_server_is_unknown_until_a_list_after_it_can_have_happened() -> None:
+    writes = Writes()
+    writes.lost_unnamed(GVK, at=100)
+    assert writes.unknown_until(GVK) == 100 + IN_DOUBT
+    assert writes.unknown_until(OTHER) is None
+    writes.listed_live(OTHER, "5", at=101)
+    assert writes.floor(OTHER) == "", "a list of what nobody is in doubt about is not waited for"
 
 
 def test_a_key_that_is_written_again_is_no_longer_the_oldest() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from setpoint.api import Key, ObjectMeta, Resource
+from setpoint.api import Key, LabelSelector, ObjectMeta, Resource
 from setpoint.api.patches import apply_merge, same
 from setpoint.controller.apply import Settled, changes, intent_of, managers_of, move_string_data, say
 from setpoint.kube.apps.v1 import Deployment, DeploymentSpec
@@ -72,7 +72,7 @@ def test_a_status_has_no_part_in_it_where_it_is_a_part_of_its_own() -> None:
     resource = Deployment.resource
     deployment = Deployment(
         metadata=ObjectMeta(name="web"),
-        spec=DeploymentSpec(selector={}, template=PodTemplateSpec()),  # type: ignore[arg-type]
+        spec=DeploymentSpec(selector=LabelSelector(), template=PodTemplateSpec()),
     )
     assert "status" not in intent_of(deployment, resource)
     plain = {"apiVersion": "v1", "kind": "Thing", "status": {"a": 1}}

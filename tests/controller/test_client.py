@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -89,7 +90,7 @@ DRY = "/x?dryRun=All"
             [Wrote(WEB, "7", {})],
         ),
         (call("update"), b"what", [Unclear(WEB)]),
-        (call("create", key=Key("shop", "")), None, []),
+        (call("create", key=Key("shop", "")), None, [Unclear(Key("shop", ""))]),
         (call("deletecollection", key=Key("shop", "")), None, [Unclear(Key("shop", ""))]),
         (call("update"), None, [Unclear(WEB)]),
         (call("delete"), None, [Unclear(WEB)]),
@@ -123,7 +124,7 @@ async def reconciling(server: Server, *kinds: Any) -> AsyncIterator[tuple[Reconc
 
 def look(process: Process, controller: str = "test") -> Look:
     reader = CachedReader(process.cache, metrics=process.metrics.controller(controller))
-    return Look(controller, WEB, "1", (), 0, reader, Log(None, {}))  # type: ignore[arg-type]
+    return Look(controller, WEB, "1", (), 0, reader, Log(logging.getLogger("test"), {}))
 
 
 def asked(server: Server, verb: str) -> int:

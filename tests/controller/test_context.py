@@ -352,14 +352,14 @@ async def test_conditions_are_put_into_the_status_with_time_and_generation() -> 
         ctx = await here.context()
         assert ctx.set_condition("Ready", False, "Waiting", "for it")
         assert not ctx.set_condition("Ready", "False", "Waiting", "for it")
-        (condition,) = ctx._primary.status.conditions  # type: ignore[union-attr]
+        parent: Any = ctx._primary
+        (condition,) = parent.status.conditions
         assert (condition.status, condition.observed_generation) == ("False", 1)
         assert condition.last_transition_time
-        plain = Context(
-            here.means, {"apiVersion": "v1", "kind": "X", "metadata": {"generation": 3}}, log=ctx.log
-        )
+        dict_: dict[str, Any] = {"apiVersion": "v1", "kind": "X", "metadata": {"generation": 3}}
+        plain = Context(here.means, dict_, log=ctx.log)
         assert plain.set_condition("Ready", True, "Done")
-        (said,) = plain._primary["status"]["conditions"]  # type: ignore[index]
+        (said,) = dict_["status"]["conditions"]
         assert (said["status"], said["observedGeneration"]) == ("True", 3)
         room = await here.context(name="hall", kind=Room)
         with pytest.raises(TypeError, match="no list of conditions"):
@@ -374,11 +374,12 @@ async def test_events_are_about_the_object_unless_told() -> None:
         ctx.event(
             "Warning", "Lost", "a child", action="Search", regarding=Room(metadata=ObjectMeta(name="hall"))
         )
-        first, second = (each.happening for each in here.recorder._waiting)  # type: ignore[union-attr]
+        waiting: Any = here.recorder._waiting
+        first, second = (each.happening for each in waiting)
         assert (first.regarding.kind, first.regarding.name, first.action) == ("Parent", "web", "Reconcile")
         assert (second.regarding.kind, second.type, second.action) == ("Room", "Warning", "Search")
         with pytest.raises(ValueError, match="Normal or Warning"):
-            ctx.event("Error", "Made", "a child")  # type: ignore[arg-type]
+            ctx.event("Error", "Made", "a child")  # type: ignore[arg-type]  # the mistake that is made here
         with pytest.raises(ValueError, match="a reason"):
             ctx.event("Normal", "", "a child")
 

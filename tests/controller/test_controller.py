@@ -393,6 +393,34 @@ async def test_told_a_second_time_it_does_not_wait() -> None:
         assert task.cancelled()
 
 
+async def test_told_a_third_time_it_leaves_behind_what_is_stuck() -> None:
+    server = Server()
+    server.put("parents", "web")
+    begun = 0
+
+    async def stuck(_: Request) -> None:
+        """As one in a thread: cancelled, it waits for the thread; cancelled again, it does not."""
+        nonlocal begun
+        begun += 1
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            await asyncio.Event().wait()
+
+    process = Process(server)
+    controller = builder(process).for_(Parent).build(stuck)
+    async with process.cache:
+        task = asyncio.create_task(controller.run())
+        await until(lambda: begun)
+        for _ in range(2):
+            task.cancel()
+            await asyncio.sleep(3)
+        assert not task.done()
+        task.cancel()
+        await asyncio.wait([task], timeout=1)
+        assert task.cancelled()
+
+
 async def test_it_stops_at_once_while_it_is_not_synced_or_refused() -> None:
     server = Server()
     server.put("parents", "web")

@@ -129,9 +129,9 @@ def test_whether_an_untyped_owner_has_a_namespace_is_not_guessed() -> None:
     ],
     ids=["first list", "resync", "added", "modified", "deleted"],
 )
-def test_what_is_only_looked_at_in_case_is_of_low_priority(seen: Seen, priority: int, why: str) -> None:
+def test_what_is_only_looked_at_in_case_is_of_low_priority(seen: Seen, priority: int, why: Any) -> None:
     assert priority_of(seen) == priority
-    assert reason_of(ConfigMap.resource.gvk, seen) == Reason(why, ConfigMap.resource.gvk, seen.key)  # type: ignore[arg-type]
+    assert reason_of(ConfigMap.resource.gvk, seen) == Reason(why, ConfigMap.resource.gvk, seen.key)
 
 
 def test_a_priority_of_ones_own_is_for_changes() -> None:

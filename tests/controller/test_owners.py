@@ -15,7 +15,7 @@ from setpoint.controller.owners import (
     set_owner_reference,
 )
 from setpoint.errors import AlreadyOwned
-from setpoint.kube.core.v1 import ConfigMap, Namespace, PersistentVolume
+from setpoint.kube.core.v1 import ConfigMap, Namespace, PersistentVolume, PersistentVolumeSpec
 
 
 class WebApp(Object, group="demo.setpoint.dev", version="v1"):
@@ -104,7 +104,7 @@ def test_an_owner_in_another_namespace_is_refused() -> None:
 
 
 def test_what_belongs_to_no_namespace_has_no_owner_in_one() -> None:
-    volume = PersistentVolume(metadata=ObjectMeta(name="v"), spec=None)  # type: ignore[arg-type]
+    volume = PersistentVolume(metadata=ObjectMeta(name="v"), spec=PersistentVolumeSpec())
     with pytest.raises(ValueError, match="belongs to no namespace"):
         set_controller_reference(webapp(), volume)
 

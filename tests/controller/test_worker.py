@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -259,6 +259,17 @@ async def test_the_cancellation_of_the_worker_passes_through() -> None:
     assert shop.queue.stats().taken == 0
 
 
+async def test_a_reconciler_cannot_end_the_process() -> None:
+    reconcile = Scripted(SystemExit("enough"))
+    async with working(reconcile) as shop:
+        shop.queue.add(WEB)
+        await until(lambda: len(reconcile.asked) == 1 and not shop.worker.running)
+        assert shop.worker.looked[WEB].error == (
+            "RuntimeError: it called for the end of the process: SystemExit(enough)"
+        )
+        await until(lambda: len(reconcile.asked) == 2)
+
+
 async def test_an_error_that_means_the_end_of_the_process_is_not_kept_from_it() -> None:
     shop = Shop(Scripted(Sudden()))
     shop.queue.add(WEB)
@@ -494,6 +505,60 @@ async def test_something_may_be_put_around_every_look_and_is_told_what_came_of_i
     shop.queue.shut_down()
     await task
     assert happened == ["begin shop/web", "shop shop/web error", "end"]
+
+
+@pytest.mark.parametrize("when", ["made", "before", "after", "told"])
+async def test_those_who_are_told_of_looks_cannot_end_a_worker(
+    when: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    @contextmanager
+    def around(_: Look) -> Iterator[None]:
+        if when == "before":
+            raise OSError("no traces today")
+        yield
+        if when == "after":
+            raise OSError("no traces today")
+
+    def make(look: Look) -> AbstractContextManager[None]:
+        if when == "made":
+            raise OSError("no traces today")
+        return around(look)
+
+    def tell(*_: object) -> None:
+        if when == "told":
+            raise OSError("no traces today")
+
+    reconcile = Scripted()
+    async with working(reconcile) as shop:
+        shop.worker.around = make
+        shop.worker.tell.append(tell)
+        for key in (WEB, API):
+            shop.queue.add(key)
+        await until(lambda: len(shop.worker.looked) == 2)
+        assert [looked.came_to for looked in shop.worker.looked.values()] == ["success", "success"]
+    assert "no traces today" in caplog.text
+
+
+async def test_what_is_put_around_a_look_hears_of_its_end() -> None:
+    ends: list[str] = []
+
+    @contextmanager
+    def around(_: Look) -> Iterator[None]:
+        try:
+            yield
+        except asyncio.CancelledError:
+            ends.append("cancelled")
+            raise
+
+    shop = Shop(Scripted(seconds=100))
+    shop.worker.around = around
+    task = asyncio.create_task(shop.worker.run())
+    shop.queue.add(WEB)
+    await until(lambda: shop.worker.running)
+    task.cancel()
+    await asyncio.wait([task])
+    assert task.cancelled()
+    assert ends == ["cancelled"]
 
 
 async def test_what_runs_is_shown_with_its_age() -> None:

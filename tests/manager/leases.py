@@ -1,21 +1,37 @@
 """An API server in a function that knows one sort of object well: whatever is written, by version.
 
 Its ways of being bad are those of a network: ``latency`` before it acts and before it answers, ``down``
-(nothing gets there), and ``mute`` (what is asked is done, and no answer comes).
+(nothing gets there), and ``mute`` (what is asked is done, and no answer comes).  Only with ``tells`` may it
+be watched.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from setpoint.errors import AnswerLost, ConnectionFailed
 from setpoint.net.transport import Request
 from tests.peer import Reply, status
+
+
+@dataclass
+class Told(Reply):
+    """A watch, which brings what it is told."""
+
+    events: asyncio.Queue[bytes] = field(default_factory=asyncio.Queue)
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        while True:
+            yield await self.events.get()
+
+    def tell(self, kind: str, found: dict[str, Any]) -> None:
+        self.events.put_nowait(json.dumps({"type": kind, "object": found}).encode() + b"\n")
 
 
 @dataclass
@@ -25,10 +41,12 @@ class Shelf:
     latency: float = 0.0
     down: bool = False
     mute: bool = False
+    tells: bool = False
     objects: dict[str, dict[str, Any]] = field(default_factory=dict)
     writes: list[tuple[float, str, dict[str, Any]]] = field(default_factory=list)  # when, where, what
     requests: int = 0
     refuse: list[Reply] = field(default_factory=list)  # answers to the next writes that are no leases
+    watches: list[Told] = field(default_factory=list)
     _version: int = 0
 
     async def __call__(self, request: Request) -> Reply:
@@ -37,11 +55,21 @@ class Shelf:
             raise ConnectionFailed("", "nobody answers")
         await asyncio.sleep(self.latency / 2)
         path = urlsplit(request.target).path
+        if "watch" in parse_qs(urlsplit(request.target).query):
+            return self._watch()
         reply = self._answer(request.method, path, json.loads(request.body or b"null"))
         if self.mute:
             raise AnswerLost("", "the connection was reset")
         await asyncio.sleep(self.latency / 2)
         return reply
+
+    def _watch(self) -> Reply:
+        if not self.tells:
+            return status(403, "Forbidden")
+        self.watches.append(told := Told())
+        for found in self.objects.values():
+            told.tell("ADDED", found)
+        return told
 
     def _answer(self, method: str, path: str, body: dict[str, Any]) -> Reply:
         if method == "GET":
@@ -65,6 +93,8 @@ class Shelf:
         self._version += 1
         body["metadata"]["resourceVersion"] = str(self._version)
         self.objects[path] = body
+        for each in self.watches:
+            each.tell("MODIFIED", body)
         self.writes.append((asyncio.get_running_loop().time(), path, body.get("spec", {})))
         return body
 

@@ -95,7 +95,44 @@ async def test_when_a_leader_dies_the_next_leads_once_its_lease_has_run_out() ->
     assert shelf.lease["leaseTransitions"] == 1
 
 
-async def test_a_leader_that_stops_gives_the_lease_back_and_the_next_leads_at_once() -> None:
+async def test_a_lease_that_is_given_back_is_taken_at_once_by_who_may_watch_it() -> None:
+    shelf = Shelf(tells=True)
+    first, second, third = (candidate(shelf, name) for name in "abc")
+    async with running(first) as (run,):
+        await first.wait_ready()
+        await asyncio.sleep(5)
+        assert not shelf.watches, "who leads has nothing to watch"
+        async with running(second, third):
+            await asyncio.sleep(5.1)
+            assert len(shelf.watches) == 2
+            first.stop()
+            await run
+            stopped = now()
+            await asyncio.sleep(0.1)
+            assert [second.epoch.is_valid, third.epoch.is_valid].count(True) == 1
+            assert now() == stopped + 0.1
+            await asyncio.sleep(0.1)
+            assert [each.is_closed for each in shelf.watches].count(True) == 1, "the leader's"
+    assert shelf.lease["leaseTransitions"] == 1
+
+
+async def test_a_lease_that_is_deleted_is_made_anew_by_whoever_hears_of_it() -> None:
+    shelf = Shelf(tells=True)
+    second = candidate(shelf, "b")
+    async with running(candidate(shelf, "a")):
+        await asyncio.sleep(1)
+    async with running(second):
+        await asyncio.sleep(1)
+        ((path, lease),) = shelf.objects.items()
+        del shelf.objects[path]
+        shelf.watches[0].tell("DELETED", lease)
+        await asyncio.sleep(0.1)
+        assert second.epoch.is_valid
+
+
+async def test_a_leader_that_stops_gives_the_lease_back_and_the_next_leads_soon_where_none_may_watch() -> (
+    None
+):
     shelf = Shelf()
     first, second = candidate(shelf, "a"), candidate(shelf, "b")
     async with running(first, second) as (run, _):
@@ -279,15 +316,17 @@ async def test_the_client_refuses_writes_before_during_and_after_as_leadership_h
     election = candidate(shelf)
     client = Client(transport=shelf).guarded_by(election.epoch)
     config = ConfigMap(metadata=ObjectMeta(name="x"))
-    with pytest.raises(LeadershipLost, match="does not lead yet"):
+    with pytest.raises(LeadershipLost, match="does not lead yet") as standing_by:
         await client.create(config)
+    assert "end the process" not in str(standing_by.value)
+    assert "plain_client" in str(standing_by.value)
     async with running(election) as (run,):
         await election.wait_ready()
         written = await client.create(config)
         election._client = Client(transport=Shelf(down=True))
         with pytest.raises(LeadershipLost):
             await run
-    with pytest.raises(LeadershipLost, match="could not be renewed"):
+    with pytest.raises(LeadershipLost, match=r"could not be renewed.*end the process"):
         await client.update(written)
     assert (await client.get(ConfigMap, "x")).metadata.name == "x", "it may still read"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -15,12 +16,13 @@ from setpoint.manager.lease_state import (
     Attempt,
     Failed,
     Found,
+    Freed,
     Heard,
     LeaderElection,
     Leading,
-    Look,
     Lost,
     Outrun,
+    Read,
     Record,
     Standby,
     State,
@@ -62,7 +64,7 @@ def leader(sent_at: float = 0.0) -> Leading:
 
 
 def test_a_candidate_looks_first() -> None:
-    assert step(Standby(), now=7) == Look()
+    assert step(Standby(), now=7) == Read()
 
 
 def test_a_lease_that_is_not_there_is_made() -> None:
@@ -118,7 +120,7 @@ def test_who_was_outrun_waits_before_looking_again() -> None:
     state = heard(Standby(), Absent(), now=7)
     state = heard(state, Outrun(), now=7, jitter=0.5)
     assert step(state, 7) == Wait(7 + 2 * 1.1)
-    assert step(state, 9.2) == Look()
+    assert step(state, 9.2) == Read()
 
 
 def test_a_lease_in_our_name_that_we_did_not_write_is_anothers() -> None:
@@ -144,7 +146,7 @@ def test_an_answer_that_comes_after_its_time_makes_no_leader() -> None:
     assert isinstance(write, Write)
     state = heard(state, Written(Attempt(write.record, 0), "8"), now=10)
     assert isinstance(state, Standby)
-    assert step(state, 10) == Look()
+    assert step(state, 10) == Read()
     state = heard(state, Found(write.record, "8"), now=10)
     assert isinstance(step(state, 10), Write), "it is ours all the same, and need not be waited for"
 
@@ -192,7 +194,7 @@ def test_a_renewal_whose_answer_was_lost_is_looked_for() -> None:
     write = step(state, 2)
     assert isinstance(write, Write)
     state = heard(state, Failed(Attempt(write.record, 2)), now=5)
-    assert step(state, 7) == Look()
+    assert step(state, 7) == Read()
 
     happened = heard(state, Found(write.record, "2"), now=7)
     assert valid_until(happened, OURS) == 12, "it counts from when that write was sent"
@@ -210,7 +212,7 @@ def test_a_late_write_of_ours_is_known_as_our_own_when_it_outruns_the_next() -> 
     state = heard(state, Failed(Attempt(first.record, 2)), now=5)
     state = heard(state, Found(leader().record, "1"), now=7)  # not yet there
     state = heard(state, Outrun(), now=7.5)  # the second: the first got there
-    assert step(state, 7.5) == Look()
+    assert step(state, 7.5) == Read()
     state = heard(state, Found(first.record, "2"), now=8)
     assert valid_until(state, OURS) == 12
 
@@ -270,7 +272,7 @@ def test_a_leader_in_doubt_looks_before_it_gives_back() -> None:
     write = step(leader(), 2)
     assert isinstance(write, Write)
     state = heard(leader(), Failed(Attempt(write.record, 2)), now=5)
-    assert release_step(state, utc=NOON) == Look()
+    assert release_step(state, utc=NOON) == Read()
     state = heard(state, Found(write.record, "2"), now=5)
     release = release_step(state, utc=NOON)
     assert isinstance(release, Write)
@@ -282,7 +284,7 @@ def test_who_may_have_got_the_lease_looks_and_gives_it_back() -> None:
     write = step(state, 0)
     assert isinstance(write, Write)
     state = heard(state, Failed(Attempt(write.record, 0)), now=1)
-    assert release_step(state, utc=NOON) == Look()
+    assert release_step(state, utc=NOON) == Read()
     assert isinstance(release_step(heard(state, Found(write.record, "1"), now=1), utc=NOON), Write)
     assert release_step(heard(state, Found(THEIRS, "1"), now=1), utc=NOON) is None
 
@@ -291,6 +293,18 @@ def test_who_does_not_lead_has_nothing_to_give_back() -> None:
     assert release_step(Standby(), utc=NOON) is None
     assert release_step(heard(Standby(), Found(THEIRS, "8"), now=1), utc=NOON) is None
     assert release_step(Lost("time"), utc=NOON) is None
+
+
+def test_who_hears_that_the_lease_is_free_looks_at_once() -> None:
+    state = heard(Standby(), Found(THEIRS, "8"), now=1)
+    assert isinstance(step(state, 1.1), Wait)
+    assert step(heard(state, Freed(), now=1.1), 1.1) == Read()
+
+
+def test_who_leads_believes_only_the_lease_itself() -> None:
+    state = heard(Standby(), Written(Attempt(THEIRS, 1), "1"), now=1)
+    assert isinstance(state, Leading)
+    assert heard(state, Freed(), now=1.1) == state
 
 
 @pytest.mark.parametrize(
@@ -303,9 +317,9 @@ def test_who_does_not_lead_has_nothing_to_give_back() -> None:
         ({"lease_duration": 15.5}, "whole seconds"),
     ],
 )
-def test_times_that_cannot_work_are_refused(wrong: dict[str, object], says: str) -> None:
+def test_times_that_cannot_work_are_refused(wrong: dict[str, Any], says: str) -> None:
     with pytest.raises(ValueError, match=says):
-        LeaderElection(**{"name": "x", **wrong})  # type: ignore[arg-type]
+        LeaderElection(**{"name": "x", **wrong})
 
 
 # Many of them.
@@ -384,14 +398,14 @@ def test_at_most_one_leads_at_any_time(seed: int) -> None:
         leaders = [one.name for one in candidates if one.leads(time)]
         assert len(leaders) <= 1, f"{leaders} lead at {time}"
         match what:
-            case Look() | Write():
-                answer = server.look() if isinstance(what, Look) else server.write(what, sent_at)
+            case Read() | Write():
+                answer = server.look() if isinstance(what, Read) else server.write(what, sent_at)
                 if rng.random() < 0.1:
                     answer = Failed(Attempt(what.record, sent_at) if isinstance(what, Write) else None)
                 agenda.append((time + delay(), next(order), each, answer, sent_at))
             case _:
                 if sent_at >= 0:
-                    said: Heard = what  # type: ignore[assignment]
+                    said: Heard = what  # type: ignore[assignment]  # nothing else is on the agenda
                     each.state = advance(
                         each.state, said, each.settings(), now=each.now(time), jitter=rng.random()
                     )
@@ -403,6 +417,6 @@ def test_when_the_leader_dies_another_leads_after_the_lease_has_run_out() -> Non
     now = 0.0
     while not isinstance(doing := step(state, now), Write):
         now = doing.until if isinstance(doing, Wait) else now
-        if isinstance(doing, Look):
+        if isinstance(doing, Read):
             state = heard(state, Found(THEIRS, "8"), now=now, jitter=0.99)
     assert OURS.lease_duration <= now <= OURS.lease_duration + 2 * 1.2

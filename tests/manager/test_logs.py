@@ -80,7 +80,8 @@ def test_a_message_of_several_lines_cannot_pass_for_another_line() -> None:
 
 
 def test_whatever_is_logged_during_a_reconcile_says_which_one() -> None:
-    look: Any = Look("webapp", Key("shop", "web"), "1a2b-3", (), 0, None, Log(logging.getLogger(), WORDS))  # type: ignore[arg-type]
+    reader: Any = None  # nothing is read
+    look = Look("webapp", Key("shop", "web"), "1a2b-3", (), 0, reader, Log(logging.getLogger(), WORDS))
     with looking(look):
         line = as_json(record("from a library"))
     assert (line["controller"], line["name"], line["reconcileID"]) == ("webapp", "web", "1a2b-3")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import socket
 import stat
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -97,9 +98,45 @@ async def test_operators_are_told_apart_by_name_and_two_of_a_name_by_number(tmp_
         assert sockets("bank-operator", where=where) == [other.path]
 
 
-async def test_what_a_killed_operator_left_behind_is_cleared_away(tmp_path: Path) -> None:
-    import socket
+async def test_a_socket_has_its_name_only_when_it_listens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between bind and listen nobody is answered there, and whoever looks would take it for dead."""
+    where = tmp_path / "sockets"
+    seen: list[list[Path]] = []
+    listen = socket.socket.listen
 
+    def look_first(self: socket.socket, *backlog: int) -> None:
+        seen.append(sockets(where=where))
+        seen.append(list(where.glob("*.sock")))
+        listen(self, *backlog)
+
+    monkeypatch.setattr(socket.socket, "listen", look_first)
+    async with serving(where) as server:
+        assert seen[:2] == [[], []]
+        assert server.path is not None
+        assert sockets(where=where) == [server.path]
+        assert [each.name for each in where.iterdir()] == [server.path.name], "nothing else is left there"
+
+
+async def test_one_that_has_too_much_to_do_is_not_taken_for_dead(tmp_path: Path) -> None:
+    where = tmp_path / "sockets"
+    make_folder(where)
+    busy = where / "shop-operator-1.sock"
+    with ExitStack() as stack:
+        listening = stack.enter_context(socket.socket(socket.AF_UNIX))
+        listening.bind(str(busy))
+        listening.listen(0)
+        with suppress(BlockingIOError):
+            while True:
+                waiting = stack.enter_context(socket.socket(socket.AF_UNIX))
+                waiting.setblocking(False)
+                waiting.connect(str(busy))
+        assert sockets(where=where) == [busy]
+    assert sockets(where=where) == []
+
+
+async def test_what_a_killed_operator_left_behind_is_cleared_away(tmp_path: Path) -> None:
     where = tmp_path / "sockets"
     make_folder(where)
     left = where / f"shop-operator-{os.getpid()}.sock"

@@ -41,6 +41,7 @@ from setpoint.cache.store import Query
 from setpoint.cache.versions import is_older
 from setpoint.cache.watch_state import TIMING, Timing
 from setpoint.client.client import PAGE_SIZE, Client
+from setpoint.client.listing import Objects
 from setpoint.errors import DecodeError, NotDeclared, NotFound
 from setpoint.metrics import Metrics
 
@@ -278,22 +279,23 @@ class Cache:
             raise NotFound(f"get {form.gvk} {key}", "it is there, but none of the declarations select it")
         return snapshot
 
-    async def list_live(self, form: Form[Any], query: Query) -> _List[Snapshot]:
+    async def list_live(self, form: Form[Any], query: Query) -> Objects[Snapshot]:
         """What a query means, asked of the server now; of what is declared, where something is."""
         indexes = {name: self._index(form, name) for name in query.index}
         labels = query.labels if query.labels.requirements else None
+        listed = await self.client.list(_AsHeld(form), namespace=query.namespace or None, labels=labels)
         found = [
             snapshot
-            for snapshot in await self.client.list(
-                _AsHeld(form), namespace=query.namespace or None, labels=labels
-            )
+            for snapshot in listed
             if query.filters(snapshot) and query.is_owned(snapshot) and self._is_declared(form, snapshot)
         ]
         for name, index in indexes.items():
             for snapshot in found:
                 index.put(snapshot)
             found = [each for each in found if each.key in index.keys(query.index[name])]
-        return found
+        given = Objects(found)
+        given.resource_version = listed.resource_version
+        return given
 
     def _is_declared(self, form: Form[Any], snapshot: Snapshot) -> bool:
         informers = self.informers(form, snapshot.metadata.namespace)

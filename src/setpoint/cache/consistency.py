@@ -19,6 +19,7 @@ from setpoint.api.names import GroupVersionKind, Key
 from setpoint.api.wire import Snapshot
 from setpoint.cache.cache import Cache, Fields, Labels, query_of
 from setpoint.cache.informer import Informer
+from setpoint.cache.store import Query
 from setpoint.cache.writes import Writes, is_past
 from setpoint.client.client import ignore_not_found
 from setpoint.errors import NotFound
@@ -76,10 +77,13 @@ class CachedReader:
             self.writes.deleted(gvk, key, uid, at=_now(), is_gone=is_gone)
 
     def ambiguous(self, kind: type[Any] | Form[Any], key: Key) -> None:
-        """A write got no answer: it may have happened."""
+        """A write got no answer: it may have happened.  The key has no name if that was up to the server."""
         gvk = form_of(kind).gvk
         if self.cache.holds(gvk):
-            self.writes.lost(gvk, key, at=_now())
+            if key.name:
+                self.writes.lost(gvk, key, at=_now())
+            else:
+                self.writes.lost_unnamed(gvk, at=_now())
 
     # Reading.
 
@@ -89,7 +93,9 @@ class CachedReader:
         resource = form.resource or await self.cache.client.resource_of(form)
         key = self.cache.key_of(resource, name, namespace)
         write = self.writes.of(form.gvk, key)
-        is_in_doubt = write is not None and write.is_in_doubt(_now())
+        is_in_doubt = (write is not None and write.is_in_doubt(_now())) or await self._is_still_unknown(
+            form, key.namespace
+        )
         if is_in_doubt or not await self._wait(self.cache.informers(form, key.namespace), form.gvk, [key]):
             return form.decode((await self._get_live(form, key)).data)
         return await self.cache.get(form, name, namespace=key.namespace or None)
@@ -107,13 +113,12 @@ class CachedReader:
         """The objects of a kind, none older than our own last write to it."""
         form = form_of(kind)
         doubted = self._doubted(form, namespace or "")
-        is_known = len(doubted) <= MOST_ASKED
+        is_known = len(doubted) <= MOST_ASKED and not self._is_unknown(form, namespace or "")
         if is_known:
             await self._ask(form, doubted)
         keys = [key for key, _ in self.writes.of_kind(form.gvk, namespace or "")]
         if not is_known or not await self._wait(self.cache.informers(form, namespace or ""), form.gvk, keys):
-            query = query_of(namespace, labels, fields, owner, index)
-            return [form.decode(each.data) for each in await self.cache.list_live(form, query)]
+            return await self._list_live(form, query_of(namespace, labels, fields, owner, index))
         return await self.cache.list(
             form, namespace=namespace, labels=labels, fields=fields, owner=owner, index=index
         )
@@ -124,11 +129,31 @@ class CachedReader:
         """Wait until the cache has seen all our writes to these kinds; False if it takes too long."""
         for kind in kinds:
             form = form_of(kind)
+            if self._is_unknown(form, ""):
+                await self._list_live(metadata_only(form), Query())
             await self._ask(form, self._doubted(form, ""))
             keys = [key for key, _ in self.writes.of_kind(form.gvk)]
             if not await self._wait(self.cache.holds(form.gvk), form.gvk, keys, timeout):
                 return False
         return True
+
+    def _is_unknown(self, form: Form[Any], namespace: str) -> bool:
+        """Whether only the server knows what we did to this kind."""
+        is_unknown = self.writes.unknown_until(form.gvk) is not None
+        return is_unknown and bool(self.cache.informers(form, namespace))
+
+    async def _is_still_unknown(self, form: Form[Any], namespace: str) -> bool:
+        """The same; when nothing more can happen, a list is asked for that says how far the cache must be."""
+        until = self.writes.unknown_until(form.gvk)
+        if until is not None and until <= _now() and self._is_unknown(form, namespace):
+            await self._list_live(metadata_only(form), Query(namespace))
+        return self._is_unknown(form, namespace)
+
+    async def _list_live(self, form: Form[T], query: Query) -> _List[T]:
+        asked_at = _now()
+        found = await self.cache.list_live(form, query)
+        self.writes.listed_live(form.gvk, found.resource_version, at=asked_at)
+        return [form.decode(each.data) for each in found]
 
     def _doubted(self, form: Form[Any], namespace: str) -> _List[Key]:
         """The objects of which only the server knows how they are."""

@@ -13,6 +13,7 @@ A *state* says what to do next: stream the initial list, fetch a page, watch, or
 6. A list older than what the store has seen is not swapped in.  When the server insists (its past was
    replaced, by a backup perhaps), the sixth is.
 7. Failures are waited out: ``first_wait``, doubling to ``longest_wait``, times [1, 2); anew after ``quiet``.
+   As long as the server asks for, if that is longer, but no longer than ``longest_wait``.
 
 No clock, chance or connection here: they come in with what is said.  ``reflector.py`` drives it over a
 client; ``informer.py`` carries out the effects on ``store.py``.
@@ -358,5 +359,6 @@ def _rest(
 ) -> Resting:
     known = _failed(known, failed, timing)
     wait = min(timing.longest_wait, timing.first_wait * 2.0 ** min(known.failures - 1, 30))
-    asked = failed.retry_after if isinstance(failed, Failed) else 0.0
+    # A server that names an hour is not believed: until then the store would be old.
+    asked = min(timing.longest_wait, failed.retry_after) if isinstance(failed, Failed) else 0.0
     return Resting(max(asked, wait * (1 + failed.chance)), then(known))

@@ -10,6 +10,9 @@ must not read as if it had not happened.  The promises:
 3. A write without an answer may have happened, and may still happen while the server can be at it.  Until
    then only the server knows.
 4. Memory is bounded: beyond ``limit`` the oldest writes of a kind are kept as one, "everything up to here".
+5. Of some writes it is known neither to what they were nor how far a store must be to have seen them: one
+   without an answer whose object the server was to name, and deletions beyond ``limit``.  Their kind is read
+   from the server, until that has listed it at a time when they were over; the store must reach that list.
 
 Time comes in as an argument.  ``consistency.py`` does the waiting.
 """
@@ -69,6 +72,7 @@ class Writes:
         self._limit = limit
         self._writes: dict[tuple[GroupVersionKind, Key], Write] = {}  # oldest first
         self._floors: dict[GroupVersionKind, str] = {}  # versions of writes that are no longer in there
+        self._unknown: dict[GroupVersionKind, float] = {}  # until when such writes may happen
 
     def __repr__(self) -> str:
         return f"<Writes {len(self._writes)} that may not have been seen>"
@@ -97,6 +101,22 @@ class Writes:
         """A write got no answer."""
         known = self._writes.get((gvk, key), Write(at))
         self._keep(gvk, key, replace(known, at=at, in_doubt_until=at + IN_DOUBT))
+
+    def lost_unnamed(self, gvk: GroupVersionKind, *, at: float) -> None:
+        """A creation got no answer, and what it may have made was to be named by the server."""
+        self._lose(gvk, at + IN_DOUBT)
+
+    def unknown_until(self, gvk: GroupVersionKind) -> float | None:
+        """Until when something may happen to a kind of which only the server knows what; None: nothing."""
+        return self._unknown.get(gvk)
+
+    def listed_live(self, gvk: GroupVersionKind, version: str, *, at: float) -> None:
+        """The server was asked, at this time, for all of a kind, and answered at this version."""
+        if gvk not in self._unknown:
+            return
+        self._raise_floor(gvk, version)
+        if at >= self._unknown[gvk]:
+            del self._unknown[gvk]
 
     def read_live(self, gvk: GroupVersionKind, key: Key, version: str) -> None:
         """The server was asked, and answered with this version."""
@@ -140,5 +160,21 @@ class Writes:
         if len(self._writes) > self._limit:
             (oldest, _), folded = next(iter(self._writes.items()))
             del self._writes[next(iter(self._writes))]
-            if number(folded.version) is not None:
-                self._floors[oldest] = later(self._floors.get(oldest, ""), folded.version)
+            self._fold(oldest, folded, write.at)
+
+    def _fold(self, gvk: GroupVersionKind, write: Write, now: float) -> None:
+        """Keep of a write what can be kept without its key."""
+        self._raise_floor(gvk, write.version)
+        if write.is_in_doubt(now):
+            self._lose(gvk, write.in_doubt_until)
+        elif write.deleted:
+            self._lose(gvk, now)
+        elif write.version and number(write.version) is None:
+            self._lose(gvk, now + IN_DOUBT)  # no list says when it is seen: after a while it must be
+
+    def _lose(self, gvk: GroupVersionKind, until: float) -> None:
+        self._unknown[gvk] = max(until, self._unknown.get(gvk, until))
+
+    def _raise_floor(self, gvk: GroupVersionKind, version: str) -> None:
+        if number(version) is not None:
+            self._floors[gvk] = later(self._floors.get(gvk, ""), version)

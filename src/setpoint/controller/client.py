@@ -58,7 +58,7 @@ class Deleted:
 
 @dataclass(frozen=True, slots=True)
 class Unclear:
-    """Something happened to the object, or may have."""
+    """Something happened to the object, or may have; to which, may not be known: then the name is empty."""
 
     key: Key
 
@@ -71,8 +71,7 @@ def effects_of(call: Call, body: bytes | None) -> _List[Effect]:
     if call.key is None or call.subresource == "token" or _is_dry_run(call):
         return []
     if body is None:
-        # What the server named is out of reach: no read can be told to look for it.
-        return [] if call.verb == "create" and not call.key.name else [Unclear(call.key)]
+        return [Unclear(call.key)]
     try:
         if call.verb == "deletecollection":
             gone = [read_metadata(item) for item in split_page(body).items]
@@ -150,7 +149,7 @@ class _Recorder:
                     reader.wrote(form, key, version, labels=labels)
                 case Deleted(key, uid, is_gone):
                     reader.deleted(form, key, uid, is_gone=is_gone)
-                case Unclear(Key(namespace, "")):  # a collection: any of them
+                case Unclear(Key(namespace, "")) if call.verb != "create":  # a collection: any of them
                     for each in _held(reader.cache, form.gvk, namespace):
                         reader.ambiguous(form, each)
                 case Unclear(key):

@@ -6,7 +6,8 @@
    watch is refused.  It is said once, loudly, with verb, kind and what to add; when the watch works again, so
    does the controller, and what happened meanwhile is looked at.
 3. When ``run`` is cancelled, no reconcile starts any more.  Those that run have ``grace`` seconds to finish,
-   then they are cancelled.  Cancelled again, ``run`` does not wait.
+   then they are cancelled.  Cancelled again, ``run`` does not wait, and passes each further cancellation on:
+   a thread that is stuck is left behind at the next.
 4. A source that raises is logged, counted and begun anew, backing off.
 5. Every task it starts ends with it.
 
@@ -280,12 +281,16 @@ class Controller:
         self._worker.gate.set()
         if not workers:
             return
-        _, late = await asyncio.wait(workers, timeout=self._grace)
-        if late:
-            keys = ", ".join(map(str, self._worker.running))
-            self._log.warning("%s stops, and %s took longer than %g s", self.name, keys, self._grace)
-        for worker in late:
-            worker.cancel()
+        with suppress(asyncio.CancelledError):
+            _, late = await asyncio.wait(workers, timeout=self._grace)
+            if late:
+                keys = ", ".join(map(str, self._worker.running))
+                self._log.warning("%s stops, and %s took longer than %g s", self.name, keys, self._grace)
+        while stuck := [worker for worker in workers if not worker.done()]:
+            for worker in stuck:
+                worker.cancel()
+            with suppress(asyncio.CancelledError):  # told once more, and so are they
+                await asyncio.wait(stuck)
 
 
 def _is_refusal(problem: Problem) -> bool:

@@ -2,9 +2,10 @@
 
 1. A kind is synced when the cache has all of it, and each object was mapped or waits for its mapper.
 2. A predicate that raises lets the change pass: a look too many does no harm.
-3. A mapper that raises is logged and counted, and harms nobody else.  One that is ``async`` asks others, who
-   may not be there just now: it is tried again, backing off, object by object, until it answers.  Any other
-   would raise again: what it had to say is lost until the object changes, or is resynced.
+3. A mapper that raises is logged and counted, and harms nobody else.  It is tried again, backing off, object
+   by object, and at once when the object changes, until it answers.  Meanwhile each state that the object
+   was in is kept once, for each may concern somebody else: the first and the latest of them, of so many
+   objects.  What is lost beyond that is logged.
 4. A ``Channel`` holds 1024 keys, then ``send`` waits.
 
 Which keys, is decided in ``mapping.py``; which changes, in ``predicates.py``.  Drained by the queue of the
@@ -31,6 +32,7 @@ from typing import Any, TypedDict, TypeVar, Unpack
 
 from setpoint.api.forms import Form, form_of
 from setpoint.api.names import Key
+from setpoint.api.wire import Snapshot
 from setpoint.cache.cache import Cache, Fields, Indexes, Labels
 from setpoint.cache.declaration import Declaration
 from setpoint.cache.scope import Problem
@@ -56,6 +58,8 @@ T = TypeVar("T")
 
 BUFFER = 1024  # as controller-runtime
 MAPPER_TIMEOUT = 60.0  # seconds for one change; then it is asked again
+MOST_STATES = 16  # of one object that wait for a mapper
+MOST_WAITING = 10_000  # objects that wait for a mapper
 FIND_AGAIN = 2.0  # seconds until a kind that the server does not know is looked for again
 
 
@@ -161,11 +165,24 @@ class Kind(Source):
 
     async def run(self, feed: Feed) -> None:
         mapper = await self._find_scope(feed)
-        if isinstance(mapper, ToKeys) and mapper.is_async:
-            await self._run_async(mapper, feed)
-        else:
-            with self._listening(lambda seen: self._map(mapper, seen, feed), feed):
-                await asyncio.Event().wait()
+        waiting = _Waiting()
+
+        def hear(seen: Seen) -> None:
+            answers: list[list[Request]] = []
+            for state in objects_of(seen):
+                try:
+                    if not _is_async(mapper):
+                        answers.append(checked(mapper(state)))
+                        continue
+                except Exception:  # noqa: BLE001 - logged there, with its traceback
+                    self._tell_of(state, feed, "it is tried again")
+                if lost := waiting.add(state, seen):
+                    feed.log.error("mappers raise at too many %s: %s is given up", self.form.gvk, lost)
+            self._feed(keys_of(answers), seen, feed)
+
+        with self._listening(hear, feed):
+            await waiting.wait_any()  # for most, that is never
+            await self._map_waiting(mapper, waiting, feed)
 
     async def _find_scope(self, feed: Feed) -> Mapper:
         """The mapper; one to owners of a kind that no class describes asks the server about it."""
@@ -202,53 +219,91 @@ class Kind(Source):
             feed.log.exception("%r raised at %s %s; the change passes", self._when, self.form.gvk, seen.key)
             return True
 
-    def _map(self, mapper: Mapper, seen: Seen, feed: Feed) -> None:
-        try:
-            keys = keys_of(mapper(each) for each in objects_of(seen))
-        except Exception:
-            feed.count_error()
-            feed.log.exception("a mapper raised at %s %s: who must look is unknown", self.form.gvk, seen.key)
-            return
-        self._feed(keys, seen, feed)
-
     def _feed(self, keys: Iterable[Request], seen: Seen, feed: Feed) -> None:
         priority, reason = priority_of(seen, self._priority), reason_of(self.form.gvk, seen)
         for key in keys:
             feed.add(key, priority, reason)
 
-    # A mapper that waits.
+    def _tell_of(self, state: Snapshot, feed: Feed, what_now: str) -> None:
+        feed.count_error()
+        feed.log.exception("a mapper raised at %s %s; %s", self.form.gvk, state.key, what_now)  # noqa: LOG004 - called in one
 
-    async def _run_async(self, mapper: ToKeys[Any], feed: Feed) -> None:
-        """Map in a task of its own: one object at a time, all of its changes in order, until it works."""
-        waiting: dict[Key, list[Seen]] = {}
+    # A mapper that waits, or has failed.
+
+    async def _map_waiting(self, mapper: Mapper, waiting: _Waiting, feed: Feed) -> None:
+        """Map what waits, one object at a time, until it works."""
         queue: WorkQueue[Key, None] = WorkQueue(f"{feed.controller}-{self.form.gvk.kind}", feed.metrics)
-
-        def later(seen: Seen) -> None:
-            waiting.setdefault(seen.key, []).append(seen)
-            queue.add(seen.key, priority=priority_of(seen, self._priority))
-
-        with self._listening(later, feed):
-            while True:
-                async with queue.next_key() as taken:
-                    changes = waiting.pop(taken.key, [])
+        waiting.on_add(lambda seen: queue.add(seen.key, priority=priority_of(seen, self._priority)))
+        while True:
+            async with queue.next_key() as taken:
+                has_failed = False
+                for state, seen in waiting.of(taken.key):
                     try:
-                        while changes:
-                            async with asyncio.timeout(MAPPER_TIMEOUT):
-                                await self._map_async(mapper, changes[0], feed)
-                            del changes[0]
-                        queue.forget(taken.key)
-                    except Exception:
-                        waiting[taken.key] = [*changes, *waiting.get(taken.key, ())]
-                        feed.count_error()
-                        wait = queue.add_rate_limited(taken.key, priority=taken.priority)
-                        feed.log.exception(
-                            "a mapper raised at %s %s; again in %.3g s", self.form.gvk, taken.key, wait
-                        )
-                await asyncio.sleep(0)  # one that reads only the cache never waits
+                        async with asyncio.timeout(MAPPER_TIMEOUT):
+                            answer = await _answer(mapper(state))
+                        self._feed(keys_of([answer]), seen, feed)
+                        waiting.end(state)
+                    except Exception:  # noqa: BLE001 - logged there, with its traceback
+                        if not has_failed:
+                            wait = queue.add_rate_limited(taken.key, priority=taken.priority)
+                            self._tell_of(state, feed, f"again in {wait:.3g} s")
+                        has_failed = True
+                if not has_failed:
+                    queue.forget(taken.key)
+            await asyncio.sleep(0)  # one that reads only the cache never waits
 
-    async def _map_async(self, mapper: ToKeys[Any], seen: Seen, feed: Feed) -> None:
-        answers = [await _answer(mapper(each)) for each in objects_of(seen)]
-        self._feed(keys_of(answers), seen, feed)
+
+class _Waiting:
+    """The states of objects that are yet to be mapped, each with the change by which it was heard of."""
+
+    def __init__(self) -> None:
+        self._states: dict[Key, dict[tuple[str, str], tuple[Snapshot, Seen]]] = {}  # the oldest first
+        self._some = asyncio.Event()
+        self._tell: Callable[[Seen], None] = lambda _: None
+
+    async def wait_any(self) -> None:
+        """Wait until there was any."""
+        await self._some.wait()
+
+    def on_add(self, tell: Callable[[Seen], None]) -> None:
+        """Have a function told of each change that is added, and now of those that are there."""
+        self._tell = tell
+        for states in list(self._states.values()):
+            for _, seen in states.values():
+                tell(seen)
+
+    def add(self, state: Snapshot, seen: Seen) -> Key | None:
+        """One more waits; the key of the object that is given up for it, if there are too many."""
+        states = self._states.setdefault(state.key, {})
+        states[_identity(state)] = state, seen
+        if len(states) > MOST_STATES:
+            del states[list(states)[1]]
+        self._some.set()
+        self._tell(seen)
+        if len(self._states) <= MOST_WAITING:
+            return None
+        lost = next(iter(self._states))
+        del self._states[lost]
+        return lost
+
+    def of(self, key: Key) -> list[tuple[Snapshot, Seen]]:
+        """The states of an object that wait."""
+        return list(self._states.get(key, {}).values())
+
+    def end(self, state: Snapshot) -> None:
+        """It no longer waits."""
+        states = self._states.get(state.key, {})
+        states.pop(_identity(state), None)
+        if not states:
+            self._states.pop(state.key, None)
+
+
+def _identity(state: Snapshot) -> tuple[str, str]:
+    return state.metadata.uid, state.metadata.resource_version
+
+
+def _is_async(mapper: Mapper) -> bool:
+    return isinstance(mapper, ToKeys) and mapper.is_async
 
 
 async def _answer(given: Iterable[Request] | Awaitable[Iterable[Request]]) -> Iterable[Request]:

@@ -1,7 +1,8 @@
 """Takes a key, has it reconciled, and plans the next look.
 
-1. Nothing that a reconciler raises ends a worker.  Only the cancellation of the worker itself passes through:
-   that of something the reconciler awaited is a failure like any other.
+1. Nothing that a reconciler raises ends a worker, ``sys.exit()`` included; nor does what is raised by those
+   who are told of its looks.  Only the cancellation of the worker itself passes through: that of something
+   the reconciler awaited is a failure like any other.
 2. A reconcile that takes longer than ``timeout`` is cancelled, where it waits, and counts as failed.
 3. While the gate is closed no reconcile starts; one that runs goes on.
 4. Between two looks everything else may run: the lease is renewed while ten thousand objects are looked at.
@@ -152,7 +153,7 @@ class Worker:
         look = self._look_at(taken)
         began = self.running[taken.key] = _now()
         self._metrics.active_workers.inc()
-        with looking(look), self.around(look):
+        with looking(look), self._surrounded(look):
             try:
                 outcome = await self._reconcile(look)
             finally:
@@ -160,6 +161,30 @@ class Worker:
                 self._metrics.active_workers.dec()
                 self._metrics.seconds.observe(seconds)
             self._follow(look, taken.priority, outcome, began + seconds, seconds)
+
+    @contextmanager
+    def _surrounded(self, look: Look) -> Iterator[None]:
+        """What was put around every look; if it fails, that is logged, and the look goes on without."""
+        around: AbstractContextManager[object] | None = None
+        try:
+            around = self.around(look)
+            around.__enter__()
+        except Exception:
+            around = None
+            look.log.exception("%r raised before a look at %s", self.around, look.request)
+        raised: BaseException | None = None
+        try:
+            yield
+        except BaseException as error:
+            raised = error
+            raise
+        finally:
+            if around is not None:
+                try:
+                    around.__exit__(type(raised) if raised else None, raised, None)
+                except Exception as error:
+                    if error is not raised:
+                        look.log.exception("%r raised after a look at %s", self.around, look.request)
 
     def _look_at(self, taken: _Taken) -> Look:
         identity = f"{self._prefix}-{next(self._count)}"
@@ -193,6 +218,8 @@ class Worker:
             if _is_cancelled():
                 raise
             return error
+        except SystemExit as error:
+            return RuntimeError(f"it called for the end of the process: SystemExit({error})")
         except Exception as error:  # noqa: BLE001 - whatever it is, it is handled: it is the outcome
             if deadline.expired() and isinstance(error, TimeoutError):
                 return TimeoutError(f"it took longer than {self._timeout:g} s and was cancelled")
@@ -233,7 +260,10 @@ class Worker:
         )
         self._remember(key, looked)
         for tell in self.tell:
-            tell(self._name, key, looked)
+            try:
+                tell(self._name, key, looked)
+            except Exception:
+                look.log.exception("%r raised when told what came of a look at %s", tell, key)
         self._log_it(look, looked, follows, error)
 
     def _count_it(self, follows: Plan) -> None:

@@ -16,6 +16,11 @@ import time
 from setpoint.api.requests import Call
 from setpoint.errors import LeadershipLost
 
+_STAND_BY = (
+    "wait until it does; what every replica may write goes through Manager.plain_client, or is written by a "
+    "controller with needs_leadership=False"
+)
+
 
 class SteadyClock:
     """The running loop's time, which also goes on where that stands still.
@@ -95,4 +100,9 @@ class Epoch:
     def __call__(self, call: Call) -> None:
         """Refuse the call unless we may act as the leader."""
         if not self.is_valid:
-            raise LeadershipLost(call.doing, f"not sent, for {self._why_not} (lease {self._lease})")
+            # Who has never led has nothing to lose, and must not end because of it.
+            raise LeadershipLost(
+                call.doing,
+                f"not sent, for {self._why_not} (lease {self._lease})",
+                advice=None if self._clock is not None or self._is_over else _STAND_BY,
+            )

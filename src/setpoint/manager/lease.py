@@ -2,7 +2,9 @@
 
 1. ``wait_ready`` ends when this process leads; ``run`` raises ``LeadershipLost`` when it no longer may.
 2. No request lasts longer than the time for which we may count on the lease.
-3. After ``stop`` the lease is given back, so that another need not wait until it runs out.  That is for when
+3. While another leads the lease is watched, so that it is taken at once when it is given back.  Where that
+   is not permitted, or does not work, the looks every ``retry_period`` do.
+4. After ``stop`` the lease is given back, so that another need not wait until it runs out.  That is for when
    the work has ended; ``abandon`` first where it has not, and the lease runs out by itself.
 
 What to do and what to make of it is decided in ``lease_state.py``; who else may know is in ``epoch.py``.
@@ -42,12 +44,13 @@ from setpoint.manager.lease_state import (
     Attempt,
     Failed,
     Found,
+    Freed,
     Heard,
     LeaderElection,
     Leading,
-    Look,
     Lost,
     Outrun,
+    Read,
     Record,
     Standby,
     State,
@@ -91,6 +94,8 @@ class Election:
         self._lease: Lease | None = None  # as the server last had it
         self._elected = asyncio.Event()
         self._scope: asyncio.Timeout | None = None
+        self._freed = asyncio.Event()
+        self._watching: asyncio.Task[None] | None = None  # while another leads
         self._is_stopping = False
         self._is_abandoned = False
         self._said = ""
@@ -136,6 +141,7 @@ class Election:
             self._scope = None
             self._gauge.set(0)
             self.epoch.end("this process no longer leads")
+            await self._end_watch()
         if not self._is_abandoned:
             await self._release()
 
@@ -144,11 +150,49 @@ class Election:
         self._become(check(self.state, self.settings, now=now))
         if isinstance(self.state, Lost):
             raise LeadershipLost(f"lead by lease {self.key}", self.state.why)
+        if self._watching is not None and isinstance(self.state, Leading):
+            self._watching.cancel()
         match next_step(self.state, self.settings, now=now, utc=self._utc()):
+            case Wait(until) if isinstance(self.state, Standby):
+                await self._stand_by(until - now)
             case Wait(until):
                 await asyncio.sleep(until - now)
             case step:
                 await self._carry_out(step)
+
+    async def _stand_by(self, seconds: float) -> None:
+        """Wait until the next look is due, or the lease is given back."""
+        if self._watching is None and self.leader:
+            self._watching = asyncio.create_task(self._watch(), name=f"watch lease {self.key}")
+        try:
+            async with asyncio.timeout(seconds):
+                await self._freed.wait()
+        except TimeoutError:
+            return
+        self._freed.clear()
+        self._hear(Freed())
+
+    async def _watch(self) -> None:
+        """Say when the lease is given back."""
+        where = {"metadata.name": self.key.name}
+        while True:
+            try:
+                async with self._client.watch(Lease, namespace=self.key.namespace, fields=where) as changes:
+                    async for change in changes:
+                        if change.type == "DELETED" or not change.object.spec.holder_identity:
+                            self._freed.set()
+            except Forbidden as error:
+                log.info("standing by costs a little time, for the lease cannot be watched: %s", error)
+                return
+            except SetpointError as error:
+                log.debug("election: %s", error)
+            await asyncio.sleep(self.settings.lease_duration)
+
+    async def _end_watch(self) -> None:
+        watching, self._watching = self._watching, None
+        if watching is not None:
+            watching.cancel()
+            await asyncio.wait([watching])
 
     async def _release(self) -> None:
         try:
@@ -160,9 +204,9 @@ class Election:
         except TimeoutError:
             log.warning("could not give lease %s back in time: it runs out by itself", self.key)
 
-    async def _carry_out(self, step: Look | Write, *, releasing: bool = False) -> bool:
+    async def _carry_out(self, step: Read | Write, *, releasing: bool = False) -> bool:
         """Do it, and take in what came of it; whether it was written."""
-        heard = await (self._look() if isinstance(step, Look) else self._write(step))
+        heard = await (self._look() if isinstance(step, Read) else self._write(step))
         if not (releasing and isinstance(heard, Written)):
             self._hear(heard)
         return isinstance(heard, Written)
@@ -252,7 +296,7 @@ class Election:
         rule = ""
         if isinstance(error, Forbidden):
             rule = f"; add to the rules of a Role in namespace {self.key.namespace}: " + rbac_rule(
-                "coordination.k8s.io", "leases", ("get", "create", "update")
+                "coordination.k8s.io", "leases", ("get", "create", "update", "watch")
             )
         said = f"{verb}: {type(error).__name__}"
         if said != self._said:

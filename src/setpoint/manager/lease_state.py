@@ -115,7 +115,12 @@ class Failed:
     attempt: Attempt | None = None
 
 
-Heard: TypeAlias = Absent | Found | Written | Outrun | Failed
+@dataclass(frozen=True, slots=True)
+class Freed:
+    """The lease was given back, or deleted, somebody says."""
+
+
+Heard: TypeAlias = Absent | Found | Written | Outrun | Failed | Freed
 
 # Where we stand.
 
@@ -162,7 +167,7 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Read:
     """Read the lease."""
 
 
@@ -174,7 +179,7 @@ class Write:
     version: str
 
 
-Step: TypeAlias = Wait | Look | Write
+Step: TypeAlias = Wait | Read | Write
 
 
 def valid_until(state: State, settings: LeaderElection) -> float:
@@ -200,7 +205,7 @@ def next_step(state: Standby | Leading, settings: LeaderElection, *, now: float,
                 ),
                 state.version,
             )
-    return Look()
+    return Read()
 
 
 def advance(state: State, heard: Heard, settings: LeaderElection, *, now: float, jitter: float) -> State:
@@ -225,11 +230,11 @@ def check(state: State, settings: LeaderElection, *, now: float, before: Leading
     return state
 
 
-def release_step(state: State, *, utc: datetime) -> Look | Write | None:
+def release_step(state: State, *, utc: datetime) -> Read | Write | None:
     """What to do next to give the lease back; None if there is nothing (more) to give."""
     match state:
         case Leading(is_in_doubt=True) | Standby(attempts=(_, *_), is_fresh=False):
-            return Look()
+            return Read()
         case Leading(record, version) if version:
             return Write(_released(record, utc), version)
         case Standby(record=Record() as record, version=version, attempts=attempts) if any(
@@ -277,6 +282,8 @@ def _standing_by(state: Standby, heard: Heard, settings: LeaderElection, now: fl
             return Standby(look_at, is_fresh=True, attempts=() if state.record else state.attempts)
         case Outrun() | Failed(None):
             return replace(state, look_at=look_at, is_fresh=False)
+        case Freed():  # who else stands by has heard it too
+            return replace(state, look_at=now, is_fresh=False)
         case Failed(attempt):
             return replace(
                 state, look_at=look_at, is_fresh=False, attempts=_remembered(state.attempts, attempt)
@@ -300,6 +307,8 @@ def _leading(state: Leading, heard: Heard, settings: LeaderElection, now: float)
             )
         case Absent():
             return replace(state, version="", try_at=now, is_in_doubt=False)
+        case Freed():
+            return state  # if it was, the next renewal will show it
         case Found(record, version) if record == state.record:
             possible = _still_possible(state.attempts, record, changed=version != state.version)
             return replace(state, version=version, try_at=now, is_in_doubt=False, attempts=possible)

@@ -27,6 +27,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, Protocol
 
 from setpoint.api.names import GroupVersionKind, Key
@@ -213,9 +214,8 @@ class WhyServer:
         """Answer until cancelled."""
         try:
             make_folder(self._folder)
-            path = self._free_path()
-            server = await asyncio.start_unix_server(self._accept, path, limit=_MOST_ASKED)
-            path.chmod(0o600)
+            listening, path = self._listen()
+            server = await asyncio.start_unix_server(self._accept, sock=listening, limit=_MOST_ASKED)
         except (OSError, ConfigError) as error:
             log.warning("`setpoint why` cannot ask this process: %s", error)
             self._done.set()
@@ -234,11 +234,32 @@ class WhyServer:
             with suppress(OSError):
                 path.unlink()
 
-    def _free_path(self) -> Path:
+    def _listen(self) -> tuple[socket.socket, Path]:
+        """A socket that listens, and its name.  It gets that last: who has one and is silent is removed."""
+        listening = socket.socket(socket.AF_UNIX)
+        made = self._folder / f".{token_hex(4)}"
+        try:
+            listening.bind(os.fspath(made))
+            made.chmod(0o600)
+            listening.listen()
+            return listening, self._publish(made)
+        except BaseException:
+            listening.close()
+            raise
+        finally:
+            made.unlink(missing_ok=True)
+
+    def _publish(self, made: Path) -> Path:
+        """Give a socket the first name that is free."""
         stem = f"{self._operator}-{os.getpid()}"
         stem = stem[-max(8, _LONGEST_PATH - len(bytes(self._folder)) - len("/-00.sock")) :].lstrip("-.")
-        names = (f"{stem}.sock" if number == 0 else f"{stem}-{number}.sock" for number in count())
-        return next(path for name in names if not _is_answered(path := self._folder / name))
+        for number in count():
+            path = self._folder / (f"{stem}.sock" if number == 0 else f"{stem}-{number}.sock")
+            if not _is_answered(path):
+                with suppress(FileExistsError):  # somebody was faster
+                    path.hardlink_to(made)
+                    return path
+        raise AssertionError("there are always more numbers")
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self._serving) >= _MOST_CONNECTIONS:
@@ -275,12 +296,28 @@ class WhyServer:
 
 def _is_answered(path: Path) -> bool:
     """Whether somebody listens there; what one that was killed left behind is removed."""
+    if _listens(path):
+        return True
+    # Another may take the name just now, and must not be removed in place of the dead.
+    taken = path.with_name(f".{token_hex(4)}")
+    with suppress(FileNotFoundError):
+        path.rename(taken)
+        if _listens(taken):
+            with suppress(FileExistsError):
+                path.hardlink_to(taken)
+        taken.unlink()
+    return path.exists()
+
+
+def _listens(path: Path) -> bool:
     with socket.socket(socket.AF_UNIX) as probe:
+        probe.settimeout(_TIMEOUT)
         try:
             probe.connect(os.fspath(path))
         except (ConnectionRefusedError, FileNotFoundError):
-            path.unlink(missing_ok=True)
             return False
+        except OSError:
+            return True  # it has too much to do
     return True
 
 
