@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup check format test kube conformance bench wheel models lock clean
+.PHONY: help demo setup check format test kube conformance bench wheel models facts soak lock clean
 
 help:  ## list the verbs
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
@@ -50,6 +50,13 @@ wheel: setup  ## build the wheel, install it somewhere fresh, and run the tests 
 
 models: setup kube  ## regenerate src/setpoint/kube from the real kube-apiserver
 	$(BIN)/python tests/kube/models.py
+
+facts: setup kube  ## regenerate the server's table of facts, and the recordings its tests compare with
+	$(BIN)/python tools/facts/build.py
+	$(BIN)/python tools/facts/record.py
+
+soak: setup  ## kill -9 a thousand times, and tear the log at every few bytes
+	SETPOINT_CRASHES=1000 SETPOINT_TORN=7 $(BIN)/pytest tests/server/storage tests/server/test_kill.py
 
 lock: setup  ## write requirements.lock anew, with the newest versions pyproject.toml allows
 	$(PIP) install 'uv>=0.9'

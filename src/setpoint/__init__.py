@@ -3,8 +3,8 @@
 The front door.  Objects and how to describe them are in ``setpoint.api``, Kubernetes' own kinds in
 ``setpoint.kube``, errors in ``setpoint.errors``, and what tests need in ``setpoint.testing``.
 
-What only operators need is fetched when it is first used: a program that merely asks the server for
-something must not pay for a manager.
+Everything is fetched when it is first used: a program that merely asks the server for something must not pay
+for a manager, nor a server for a client.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from setpoint.api.forms import metadata_only, untyped
-from setpoint.client.client import Client, ignore_not_found
-from setpoint.client.config import Config
-
 if TYPE_CHECKING:
+    from setpoint.api.forms import metadata_only, untyped
+    from setpoint.client.client import Client, ignore_not_found
+    from setpoint.client.config import Config
     from setpoint.controller.builder import builder
     from setpoint.controller.children import Children, Ready
     from setpoint.controller.context import Context
@@ -52,6 +51,9 @@ __all__ = [
 ]
 
 _HOMES = {
+    "api.forms": ("metadata_only", "untyped"),
+    "client.client": ("Client", "ignore_not_found"),
+    "client.config": ("Config",),
     "controller.builder": ("builder",),
     "controller.children": ("Children", "Ready"),
     "controller.context": ("Context",),

@@ -41,8 +41,10 @@
     ├── UnknownKind                  neither a model nor the server knows the kind
     ├── DecodeError                  bytes that do not fit the model they were read into
     ├── SchemaError                  a model that cannot be a structural schema (raised at class creation)
+    ├── CannotOpen                   a data directory that no server can use; lives in setpoint.server
     └── StartFailed                  a control plane for tests did not start; lives in setpoint.testing
 
+What the embedded server says no with (``server/statuses.py``) is not here: it leaves the server as an answer.
 A user's wrong argument is a plain TypeError or ValueError; a broken promise of our own is an
 AssertionError with a sentence, never caught.
 """

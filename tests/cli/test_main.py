@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -29,9 +32,23 @@ def test_debug_shows_where_a_failure_came_from(tmp_path: Path) -> None:
 
 
 def test_every_command_says_what_it_does() -> None:
-    for command in main.commands.values():
-        assert command.get_short_help_str().endswith("."), command.name
-        assert CliRunner().invoke(main, [command.name or "", "--help"]).exit_code == 0
+    context = click.Context(main)
+    for name in main.list_commands(context):
+        command = main.get_command(context, name)
+        assert command is not None
+        assert command.get_short_help_str(limit=60).endswith("."), name
+        assert CliRunner().invoke(main, [name, "--help"]).exit_code == 0
+
+
+def test_a_command_is_read_when_it_is_asked_for() -> None:
+    told = subprocess.run(
+        [sys.executable, "-c", "import sys, setpoint.cli.main; print(*sys.modules)"],
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    read = {name for name in told.stdout.split() if name.startswith("setpoint.")}
+    assert read == {"setpoint.cli", "setpoint.cli.main", "setpoint.errors"}
 
 
 def test_the_version_is_that_of_the_package() -> None:

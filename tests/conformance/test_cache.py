@@ -24,6 +24,7 @@ from setpoint.kube.rbac.v1 import ClusterRole, ClusterRoleBinding, PolicyRule, R
 from setpoint.testing.kube import ControlPlane
 from setpoint.testing.proxy import Proxy
 from setpoint.testing.waiting import eventually
+from tests.conformance.planes import NewPlane
 
 QUICK = Timing(first_wait=0.05, longest_wait=0.5)
 
@@ -238,9 +239,9 @@ async def test_a_list_that_dies_silently_is_noticed(kube: ControlPlane) -> None:
 @pytest.mark.deadline(120)
 @pytest.mark.parametrize("stream_lists", [True, False], ids=["streamed", "paged"])
 async def test_an_expired_watch_is_swapped_in_whole_and_missed_deletions_are_delivered(
-    stream_lists: bool,
+    new_plane: NewPlane, stream_lists: bool
 ) -> None:
-    with ControlPlane() as own:
+    with new_plane() as own:
         async with connected(own) as (client, namespace), proxied(own) as (far, proxy):
             for name in ("gone", "again", "stays"):
                 await client.create(settings(name), namespace=namespace)
@@ -271,8 +272,8 @@ async def test_an_expired_watch_is_swapped_in_whole_and_missed_deletions_are_del
 
 
 @pytest.mark.deadline(120)
-async def test_a_restart_of_the_server_loses_nothing() -> None:
-    with ControlPlane() as own:
+async def test_a_restart_of_the_server_loses_nothing(new_plane: NewPlane) -> None:
+    with new_plane() as own:
         async with connected(own) as (client, namespace):
             heard: list[Seen] = []
             async with Cache(client, timing=QUICK) as cache:

@@ -46,6 +46,7 @@ from setpoint.kube.core.v1 import (
 )
 from setpoint.kube.policy.v1 import PodDisruptionBudget, PodDisruptionBudgetSpec
 from setpoint.testing.kube import ControlPlane
+from tests.conformance.planes import NewPlane
 
 
 class ShelfSpec(Model):
@@ -332,9 +333,9 @@ async def test_initial_events_are_streamed_and_end_with_a_bookmark(kube: Control
             assert later.object.metadata.name == "c"
 
 
-async def test_a_watch_goes_on_across_a_restart_of_the_server() -> None:
+async def test_a_watch_goes_on_across_a_restart_of_the_server(new_plane: NewPlane) -> None:
     # A restarted server's cache knows nothing older than the restart; without it, the history counts.
-    with ControlPlane(api_server_args=("--watch-cache-sizes=configmaps#0",)) as own:
+    with new_plane(api_server_args=("--watch-cache-sizes=configmaps#0",)) as own:
         async with Client(Config.from_kubeconfig(own.kubeconfig)) as client:
             await eventually(lambda: client.get(Namespace, "default"))
             start = await client.list(ConfigMap, namespace="default")
@@ -351,9 +352,9 @@ async def test_a_watch_goes_on_across_a_restart_of_the_server() -> None:
                 assert (seen.type, seen.object.metadata.name) == ("ADDED", "after"), "and nothing twice"
 
 
-async def test_a_list_in_pages_survives_compaction() -> None:
+async def test_a_list_in_pages_survives_compaction(new_plane: NewPlane) -> None:
     # Without the cache's own snapshots, so that a compacted page is gone at once.
-    with ControlPlane(api_server_args=("--feature-gates=ListFromCacheSnapshot=false",)) as own:
+    with new_plane(api_server_args=("--feature-gates=ListFromCacheSnapshot=false",)) as own:
         async with Client(Config.from_kubeconfig(own.kubeconfig)) as client:
             for number in range(6):
                 await client.create(config_map(f"c-{number}"), namespace="default")
@@ -371,8 +372,8 @@ async def test_a_list_in_pages_survives_compaction() -> None:
             assert listing.resource_version == ""
 
 
-async def test_an_expired_version_is_an_error_of_its_own() -> None:
-    with ControlPlane() as own:
+async def test_an_expired_version_is_an_error_of_its_own(new_plane: NewPlane) -> None:
+    with new_plane() as own:
         async with Client(Config.from_kubeconfig(own.kubeconfig)) as client:
             listed = await client.list(ConfigMap, namespace="default")
             await client.create(config_map("a"), namespace="default")
@@ -390,7 +391,7 @@ async def test_an_expired_version_is_an_error_of_its_own() -> None:
 # Subresources of built-ins
 
 
-async def test_status_scale_eviction_and_token(kube: ControlPlane) -> None:
+async def test_status_scale_and_eviction(kube: ControlPlane) -> None:
     async with connected(kube) as (client, namespace):
         made = await client.create(web(), namespace=namespace)
         made.status.replicas = 2
@@ -414,6 +415,9 @@ async def test_status_scale_eviction_and_token(kube: ControlPlane) -> None:
         await client.evict("p", namespace=namespace)
         assert await ignore_not_found(client.get(Pod, "p", namespace=namespace)) is None
 
+
+async def test_a_service_account_is_given_a_token(kube: ControlPlane) -> None:
+    async with connected(kube) as (client, namespace):
         await client.create(ServiceAccount(metadata=ObjectMeta(name="robot")), namespace=namespace)
         token = await client.create_token("robot", namespace=namespace, seconds=600)
         claims = json.loads(base64.urlsafe_b64decode(token.value.split(".")[1] + "=="))

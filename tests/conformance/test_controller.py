@@ -29,6 +29,7 @@ from setpoint.kube.core.v1 import ConfigMap, Namespace, ServiceAccount
 from setpoint.net.transport import Transport
 from setpoint.testing.faults import Faults
 from setpoint.testing.kube import ControlPlane
+from tests.conformance.planes import NewPlane
 from tests.controller.world import Process, running, until
 
 PARENT = {"role": "parent"}
@@ -435,8 +436,8 @@ async def created(client: Client, obj: Any) -> bool:
 
 
 @pytest.mark.deadline(180)
-async def test_an_api_server_that_is_restarted_is_waited_for_and_nothing_is_lost() -> None:
-    with ControlPlane() as own:
+async def test_an_api_server_that_is_restarted_is_waited_for_and_nothing_is_lost(new_plane: NewPlane) -> None:
+    with new_plane() as own:
         async with house(own) as (client, namespace):
             await client.create(new_parent("ada", namespace, colour="red"))
             async with operator(admin(own), namespace) as (_, controller, _):

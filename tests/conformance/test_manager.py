@@ -204,6 +204,25 @@ async def test_a_leader_that_is_cut_off_ends_before_another_leads(kube: ControlP
                 await eventually(lambda: other.is_leading)
 
 
+async def test_who_stands_by_takes_a_lease_that_is_given_back_without_waiting_for_its_next_look(
+    kube: ControlPlane,
+) -> None:
+    """Looks are a minute apart, so only the watch can have told."""
+    async with connected(kube) as (client, namespace):
+        patient = LeaderElection(
+            "candidates", namespace, lease_duration=180, renew_deadline=120, retry_period=60
+        )
+        first = Manager(client=client, leader_election=replace(patient, identity="first"))
+        second = Manager(client=client, leader_election=replace(patient, identity="second"))
+        leading = asyncio.create_task(first.run())
+        await eventually(lambda: first.is_leading)
+        async with second:
+            await eventually(lambda: second.election and second.election.leader == "first")
+            first.stop()
+            await leading
+            await eventually(lambda: second.is_leading)
+
+
 OPERATOR = '''
 """Greets."""
 import time

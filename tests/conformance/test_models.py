@@ -23,6 +23,7 @@ from setpoint.cli.models import index_of
 from setpoint.client.client import Client
 from setpoint.client.config import Config
 from setpoint.testing.kube import ControlPlane
+from tests.conformance.planes import NewPlane
 from tests.kube.models import PACKAGE, said_by_server, write_models
 from tests.kube_models import recorded
 
@@ -53,9 +54,9 @@ class Garden(CustomResource, group="models.setpoint.dev", version="v1"):
 
 
 @pytest.fixture(scope="module")
-def kube() -> Iterator[ControlPlane]:
+def kube(new_plane: NewPlane) -> Iterator[ControlPlane]:
     """A server of our own: whatever other tests install would show in its schemas."""
-    with ControlPlane() as own:
+    with new_plane() as own:
         yield own
 
 

@@ -20,8 +20,8 @@ from setpoint.manager.lease_state import LeaderElection
 from setpoint.manager.manager import Manager
 from setpoint.testing.asked import Asked
 from setpoint.testing.faults import Faults
-from setpoint.testing.kube import ControlPlane
 from setpoint.testing.waiting import eventually
+from tests.conformance.planes import NewPlane
 
 COUNT = 2_000
 
@@ -53,9 +53,11 @@ async def is_served(client: Client) -> bool:
 
 
 @pytest.mark.deadline(300)
-async def test_two_thousand_webapps_reach_the_fixed_point_and_then_cost_only_watches_and_the_lease() -> None:
+async def test_two_thousand_webapps_reach_the_fixed_point_and_then_cost_only_watches_and_the_lease(
+    new_plane: NewPlane,
+) -> None:
     # A Service each: more addresses than a test needs otherwise.
-    plane = ControlPlane(api_server_args=["--service-cluster-ip-range=10.0.0.0/16"])
+    plane = new_plane(api_server_args=["--service-cluster-ip-range=10.0.0.0/16"])
     async with plane as kube, Client(Config.load(kube.kubeconfig)) as user:
         await user.apply(crd_of(WebApp), force=True)
         await eventually(lambda: is_served(user))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -290,3 +291,84 @@ async def test_a_connection_that_says_nothing_is_cut_in_time() -> None:
         writer.close()
         with suppress(ConnectionError):
             await writer.wait_closed()
+
+
+async def test_a_header_may_be_sent_several_times() -> None:
+    async def app(_: Request) -> Answer:
+        return Answer(200, {"Warning": "one\ntwo"}, b"ok")
+
+    async with serve(app) as address:
+        reader, writer = await asyncio.open_connection(address.host, address.port)
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        said = await head(reader)
+        assert b"\r\nWarning: one\r\nWarning: two\r\n" in said
+        writer.close()
+        await writer.wait_closed()
+
+
+async def test_nothing_is_unpacked_on_the_way_to_the_app() -> None:
+    async def app(request: Request) -> Answer:
+        return Answer(body=request.body or b"")
+
+    packed = gzip.compress(b"x" * 100_000)
+    async with serve(app, max_body=1000) as address, at(address.port) as transport:
+        sent = Request("POST", "/", {"Content-Encoding": "gzip"}, packed)
+        assert await (await transport(sent)).read() == packed
+
+
+async def test_what_is_answered_here_is_worded_by_whoever_asked_to() -> None:
+    async def app(_: Request) -> Answer:
+        raise ValueError("internals")
+
+    def refuse(request: Request, code: int, why: str) -> Answer:
+        return Answer(code, {"X-Why": why}, request.method.encode())
+
+    async with serve(app, max_body=3, refuse=refuse) as address, at(address.port) as transport:
+        long = await transport(Request("POST", "/", {}, b"1234"))
+        assert (long.status, long.headers["X-Why"]) == (413, "the body is longer than 3 bytes")
+        assert await long.read() == b"POST"
+        failed = await transport(get())
+        assert (failed.status, failed.headers["X-Why"]) == (500, "internal error")
+        await failed.close()
+
+
+async def test_a_body_that_comes_too_slowly_is_not_waited_for() -> None:
+    async def app(_: Request) -> Answer:
+        raise AssertionError("not to be asked")
+
+    async with serve(app, slowest=0.05) as address:
+        reader, writer = await asyncio.open_connection(address.host, address.port)
+        writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n12")
+        assert (await head(reader)).startswith(b"HTTP/1.1 408 ")
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+
+
+async def test_a_head_that_comes_too_slowly_is_not_waited_for() -> None:
+    async def app(_: Request) -> Answer:
+        raise AssertionError("not to be asked")
+
+    async with serve(app, slowest=0.05) as address:
+        reader, writer = await asyncio.open_connection(address.host, address.port)
+        writer.write(b"GET / HTTP/1.1\r\nHos")
+        with suppress(ConnectionError):
+            assert await reader.read() == b""
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+
+
+async def test_a_connection_that_spoke_in_time_is_left_alone() -> None:
+    async def app(_: Request) -> Answer:
+        return Answer(body=b"ok")
+
+    async with serve(app, slowest=0.05) as address:
+        reader, writer = await asyncio.open_connection(address.host, address.port)
+        for _ in range(2):
+            writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert (await head(reader)).startswith(b"HTTP/1.1 200 ")
+            assert await reader.readexactly(2) == b"ok"
+            await asyncio.sleep(0.1)
+        writer.close()
+        await writer.wait_closed()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -130,3 +130,20 @@ def handshake(
 def load(context: ssl.SSLContext, identity: Identity, path: Path) -> None:
     path.write_bytes(identity.certificate_pem + identity.key_pem)
     context.load_cert_chain(path)
+
+
+def test_an_authority_that_was_kept_vouches_as_before() -> None:
+    kept = Authority.create().identity
+    again = Authority.load(kept)
+    assert again.certificate_pem == kept.certificate_pem
+    assert again.identity == kept
+    issued = load_pem_x509_certificate(again.issue("someone", client=True).certificate_pem)
+    issued.verify_directly_issued_by(load_pem_x509_certificate(kept.certificate_pem))
+    assert again.expires > datetime.now(UTC)
+    assert "PRIVATE" not in repr(again)
+
+
+def test_an_authority_with_anothers_key_is_refused() -> None:
+    one, other = Authority.create().identity, Authority.create().identity
+    with pytest.raises(ValueError, match="does not belong"):
+        Authority.load(Identity(one.certificate_pem, other.key_pem))

@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from types import NoneType
 from typing import Any
 
@@ -42,13 +43,18 @@ def load(text: str | bytes) -> Any:
 
 def load_all(text: str | bytes) -> list[Any]:
     """The values of every document in the text that is not empty."""
-    try:
+    with _said_where():
         return [value for value in _documents(yaml.parse(text, Loader=_Parser)) if value is not None]
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        raise ValueError(f"{_where(mark)}: {error.problem or error.context}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ValueError(f"this is not YAML text in UTF-8: {error}") from error
+
+
+def load_first(text: str | bytes, doubled: list[tuple[int, str]]) -> Any:
+    """The values of the first document, as a server reads it from strangers; None if it is empty.
+
+    Aliases are refused: few bytes could stand for many.  Of a key that appears twice the last one counts;
+    its value's line and it are added to ``doubled``.
+    """
+    with _said_where():
+        return next(_documents(yaml.parse(text, Loader=_Parser), doubled), None)
 
 
 def dump(value: object) -> str:
@@ -64,17 +70,30 @@ def dump_all(values: list[Any]) -> str:
 # Reading: from parser events, for a tree of nodes would be built by recursion of any depth.
 
 
-def _documents(events: Iterator[yaml.Event]) -> Iterator[Any]:
+@contextmanager
+def _said_where() -> Iterator[None]:
+    """What the parser refuses is said as everything else is: where, and what."""
+    try:
+        yield
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise ValueError(f"{_where(mark)}: {error.problem or error.context}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ValueError(f"this is not YAML text in UTF-8: {error}") from error
+
+
+def _documents(events: Iterator[yaml.Event], doubled: list[tuple[int, str]] | None = None) -> Iterator[Any]:
     for event in events:
         if isinstance(event, yaml.DocumentStartEvent):
-            yield _Document(events).value(next(events), 0)
+            yield _Document(events, doubled).value(next(events), 0)
 
 
 class _Document:
     """One document while it is read."""
 
-    def __init__(self, events: Iterator[yaml.Event]) -> None:
+    def __init__(self, events: Iterator[yaml.Event], doubled: list[tuple[int, str]] | None) -> None:
         self._events = events
+        self._doubled = doubled  # None: what is read is our own; keys may not appear twice, aliases may
         self._anchors: dict[str, Any] = {}
         self._repeated = 0
 
@@ -111,9 +130,12 @@ class _Document:
             key = self.value(event, depth + 1)
             if not isinstance(key, str):
                 raise _refused(event, "a key must be text; put it in quotes")
-            if key in items:
+            if key in items and self._doubled is None:
                 raise _refused(event, f"the key {key!r} is already there; remove one")
-            items[key] = self.value(next(self._events), depth + 1)
+            value: Any = next(self._events)
+            if key in items and self._doubled is not None:
+                self._doubled.append((value.start_mark.line + 1, key))
+            items[key] = self.value(value, depth + 1)
         return merged | items
 
     def _merged(self, event: yaml.Event, depth: int) -> dict[str, Any]:
@@ -127,6 +149,8 @@ class _Document:
         return merged
 
     def _aliased(self, event: yaml.AliasEvent) -> Any:
+        if self._doubled is not None:
+            raise _refused(event, "aliases are not taken here: write the value out")
         if event.anchor not in self._anchors:
             raise _refused(event, f"no value before this is called &{event.anchor}")
         try:

@@ -1,4 +1,4 @@
-"""The command ``setpoint``: a group of commands, each in a file of its own.
+"""The command ``setpoint``: a group of commands, each in a file of its own, read when it is asked for.
 
 What went wrong on purpose (``SetpointError``) is told in a sentence and ends with exit code 1; ``--debug``
 shows where it came from.  Anything else is a bug, and shows its traceback.
@@ -6,15 +6,25 @@ shows where it came from.  Anything else is a bug, and shows its traceback.
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import click
 
-from setpoint.cli.models import models
-from setpoint.cli.run import run
-from setpoint.cli.why import why
 from setpoint.errors import SetpointError
+
+_NAMES = ("models", "run", "up", "why")
 
 
 class _Commands(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(_NAMES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """The command of that name, in the module of that name."""
+        if cmd_name not in self.commands and cmd_name in _NAMES:
+            self.add_command(getattr(import_module(f"setpoint.cli.{cmd_name}"), cmd_name))
+        return self.commands.get(cmd_name)
+
     def invoke(self, ctx: click.Context) -> object:
         try:
             return super().invoke(ctx)
@@ -30,9 +40,6 @@ class _Commands(click.Group):
 def main(*, debug: bool) -> None:
     """Level-triggered Kubernetes controllers in Python."""
 
-
-for command in (models, run, why):
-    main.add_command(command)
 
 if __name__ == "__main__":
     main()

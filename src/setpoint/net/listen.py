@@ -3,7 +3,7 @@
 Promises:
 
 1. The app sees a ``Request`` as ``transport.py`` has it, with a whole body of at most ``max_body`` bytes
-   (else 413), and answers with a value; it never sees a socket.
+   (else 413), as it was sent: nothing is unpacked.  It answers with a value and never sees a socket.
 2. A body that is an iterator is sent piece by piece as it comes.  If it fails midway the connection is cut,
    so that a part is never taken for the whole.
 3. Who asked and went away is not worked for: the app's task is cancelled.
@@ -11,6 +11,9 @@ Promises:
    seconds to finish, the rest is cancelled.
 5. With ``most_connections`` there are never more at a time: further ones are cut as they come.  With
    ``longest_connection`` none lasts longer, whatever it is doing: who sends nothing takes nobody's place.
+6. With ``slowest`` a connection has that many seconds to send its first request's head (else it is cut), and
+   a request as many to send its body (else 408): who sends a byte a minute holds nothing for long.
+7. What is answered here and not by the app (408, 413, 500) is worded by ``refuse``.
 
 Not here: routes, Kubernetes, who may ask.  Fed by sockets; drained by the app it is given.
 """
@@ -20,12 +23,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from aiohttp import web
+from multidict import CIMultiDict
 
 from setpoint.errors import SetpointError
 from setpoint.net.messages import CLOSE_TIMEOUT, MAX_MESSAGE, Headers, MessageStream
@@ -41,13 +45,20 @@ class Answer:
     """What an app gives back.  ``talk`` takes over the connection where the request asked for an upgrade."""
 
     status: int = 200
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)  # several of one name: on lines of their own
     body: bytes | AsyncIterable[bytes] = field(default=b"", repr=False)
     talk: Callable[[WebSocket], Awaitable[None]] | None = None
     subprotocol: str = ""  # of those offered in ``Request.upgrade``, the one that ``talk`` speaks
 
 
 App: TypeAlias = Callable[[Request], Awaitable[Answer]]
+Refuse: TypeAlias = Callable[
+    [Request, int, str], Answer
+]  # of the request (without its body), a code, and why
+
+
+def refuse_plainly(_: Request, code: int, why: str) -> Answer:
+    return Answer(code, {"Content-Type": "text/plain; charset=utf-8"}, f"{why}\n".encode())
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +85,20 @@ async def serve(
     max_body: int = 16 * 2**20,
     most_connections: int | None = None,
     longest_connection: float | None = None,
+    slowest: float | None = None,
+    refuse: Refuse = refuse_plainly,
+    leaving: Callable[[], None] = lambda: None,
 ) -> AsyncIterator[Address]:
-    """Listen for the time of an ``async with`` block; ``port=0`` takes a free one."""
-    handler = _Handler(app, max_body)
+    """Listen for the time of an ``async with`` block; ``port=0`` takes a free one.
+
+    ``leaving`` is called once nothing new comes in: time to end what would not end by itself.
+    """
+    handler = _Handler(app, refuse, max_body, slowest)
     server = web.Server(
         handler,
         handler_cancellation=True,
         access_log=None,
+        auto_decompress=False,
         max_line_size=_MAX_HEADER,
         max_field_size=_MAX_HEADER,
     )
@@ -92,6 +110,8 @@ async def serve(
         connection = server()
         if longest_connection is not None:
             loop.call_later(longest_connection, _cut, connection)
+        if slowest is not None:
+            handler.expect(connection, slowest)
         return connection
 
     listening = await loop.create_server(accept, host, port, ssl=ssl_context)
@@ -101,6 +121,7 @@ async def serve(
     finally:
         listening.close()
         server.pre_shutdown()  # idle connections end here
+        leaving()
         await handler.finish(grace)
         await server.shutdown(grace)
         await listening.wait_closed()
@@ -121,10 +142,22 @@ def _cut(connection: web.RequestHandler) -> None:
 class _Handler:
     """The app, as aiohttp wants it called."""
 
-    def __init__(self, app: App, max_body: int) -> None:
+    def __init__(self, app: App, refuse: Refuse, max_body: int, slowest: float | None) -> None:
         self._app = app
+        self._refuse = refuse
         self._max_body = max_body
+        self._slowest = slowest
         self._under_way: set[asyncio.Task[object]] = set()
+        # Connections that sent nothing yet, each with the moment when it is cut.
+        self._silent: dict[object, asyncio.TimerHandle] = {}
+
+    def expect(self, connection: web.RequestHandler, seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        self._silent[connection] = loop.call_later(seconds, self._cut_silent, connection)
+
+    def _cut_silent(self, connection: web.RequestHandler) -> None:
+        del self._silent[connection]
+        _cut(connection)
 
     async def finish(self, grace: float) -> None:
         if self._under_way:
@@ -144,20 +177,31 @@ class _Handler:
             self._under_way.discard(task)
 
     async def _respond(self, asked: web.BaseRequest) -> web.StreamResponse:
-        body = await self._read(asked)
-        if body is None:
-            return web.Response(status=413, text=f"the body is longer than {self._max_body} bytes\n")
-        request = Request(asked.method, asked.raw_path, Headers(asked.headers), body or None, _offers(asked))
+        if (silent := self._silent.pop(asked.protocol, None)) is not None:
+            silent.cancel()
+        request = Request(asked.method, asked.raw_path, Headers(asked.headers), None, _offers(asked))
         try:
-            answer = await self._app(request)
+            answer = await self._asked(asked, request)
         except Exception:
             log.exception("%s %s: the app failed", asked.method, asked.path)
-            return web.Response(status=500, text="internal error\n")
+            answer = self._refuse(request, 500, "internal error")
         if answer.talk is not None:
             return await _talk(asked, answer, answer.talk)
         if isinstance(answer.body, bytes):
-            return web.Response(status=answer.status, headers=answer.headers, body=answer.body)
+            return web.Response(status=answer.status, headers=_fields(answer.headers), body=answer.body)
         return await _stream(asked, answer, answer.body)
+
+    async def _asked(self, asked: web.BaseRequest, request: Request) -> Answer:
+        if asked.body_exists:
+            try:
+                async with asyncio.timeout(self._slowest):
+                    body = await self._read(asked)
+            except TimeoutError:
+                return self._refuse(request, 408, f"the body took longer than {self._slowest:g} s")
+            if body is None:
+                return self._refuse(request, 413, f"the body is longer than {self._max_body} bytes")
+            request = request._replace(body=body or None)
+        return await self._app(request)
 
     async def _read(self, asked: web.BaseRequest) -> bytes | None:
         pieces, size = [], 0
@@ -169,6 +213,13 @@ class _Handler:
         return b"".join(pieces)
 
 
+def _fields(headers: Mapping[str, str]) -> Mapping[str, str] | CIMultiDict[str]:
+    """What is on lines of its own is a field of its own."""
+    if not any("\n" in value for value in headers.values()):
+        return headers
+    return CIMultiDict((name, value) for name, values in headers.items() for value in values.split("\n"))
+
+
 def _offers(asked: web.BaseRequest) -> tuple[str, ...]:
     if asked.headers.get("Upgrade", "").lower() != "websocket":
         return ()
@@ -176,10 +227,10 @@ def _offers(asked: web.BaseRequest) -> tuple[str, ...]:
 
 
 async def _stream(asked: web.BaseRequest, answer: Answer, body: AsyncIterable[bytes]) -> web.StreamResponse:
-    response = web.StreamResponse(status=answer.status, headers=answer.headers)
-    await response.prepare(asked)
+    response = web.StreamResponse(status=answer.status, headers=_fields(answer.headers))
     pieces = aiter(body)
     try:
+        await response.prepare(asked)
         async for piece in pieces:
             await response.write(piece)
         await response.write_eof()
@@ -191,8 +242,8 @@ async def _stream(asked: web.BaseRequest, answer: Answer, body: AsyncIterable[by
             return response
         raise
     finally:
-        if isinstance(pieces, AsyncGenerator):
-            await pieces.aclose()
+        if (closing := getattr(pieces, "aclose", None)) is not None:
+            await closing()
     return response
 
 

@@ -10,7 +10,8 @@ Promises:
 Kubernetes reads a client certificate as a user: the common name is the user's name, each organization a
 group.  ``organizations=("system:masters",)`` therefore makes an administrator.
 
-Not here: files, renewal, and trust in authorities that are not ours.  Used by ``testing/kube.py``.
+Not here: files, renewal, and trust in authorities that are not ours.  Used by ``testing/kube.py`` and by
+``server/secrets.py``.
 """
 
 from __future__ import annotations
@@ -62,9 +63,27 @@ class Authority:
         )
         return cls(certificate, key)
 
+    @classmethod
+    def load(cls, identity: Identity) -> Authority:
+        """One that was kept.  Raises ValueError for what is no authority of this kind."""
+        certificate = x509.load_pem_x509_certificate(identity.certificate_pem)
+        key = serialization.load_pem_private_key(identity.key_pem, password=None)
+        if not isinstance(key, ec.EllipticCurvePrivateKey) or key.public_key() != certificate.public_key():
+            raise ValueError("the authority's key does not belong to its certificate")
+        return cls(certificate, key)
+
     @property
     def certificate_pem(self) -> bytes:
         return self._certificate.public_bytes(serialization.Encoding.PEM)
+
+    @property
+    def identity(self) -> Identity:
+        """To be kept, with its key; ``load`` takes it."""
+        return Identity(self.certificate_pem, _key_pem(self._key))
+
+    @property
+    def expires(self) -> datetime:
+        return self._certificate.not_valid_after_utc
 
     def issue(
         self,

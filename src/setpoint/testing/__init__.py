@@ -1,7 +1,8 @@
 """What operators are tested with, and Setpoint itself.
 
-The pytest fixture ``kube`` gives a running ``ControlPlane``: etcd and a real kube-apiserver.  ``Node`` makes
-its pods run, ``Faults`` and ``Proxy`` make the way there bad, ``eventually`` waits for what comes of it.
+The pytest fixture ``kube`` gives a running ``ControlPlane``: etcd and a real kube-apiserver.
+``EmbeddedControlPlane`` is Setpoint's own API server in that place.  ``Node`` makes its pods run, ``Faults``
+and ``Proxy`` make the way there bad, ``eventually`` waits for what comes of it.
 
 The names here are fetched when first used: pytest loads ``setpoint.testing.plugin`` wherever Setpoint is
 installed, and a test run that asks for none of this must not pay for it.
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from setpoint.testing.asked import Asked
+    from setpoint.testing.embedded import EmbeddedControlPlane
     from setpoint.testing.faults import Faults, Rule
     from setpoint.testing.kube import Binaries, ControlPlane, StartFailed, binaries
     from setpoint.testing.node import Node
@@ -25,6 +27,7 @@ __all__ = [
     "Asked",
     "Binaries",
     "ControlPlane",
+    "EmbeddedControlPlane",
     "Exits",
     "Faults",
     "Node",
@@ -41,6 +44,7 @@ __all__ = [
 
 _HOMES = {
     "asked": ("Asked",),
+    "embedded": ("EmbeddedControlPlane",),
     "faults": ("Faults", "Rule"),
     "kube": ("Binaries", "ControlPlane", "StartFailed", "binaries"),
     "node": ("Node",),

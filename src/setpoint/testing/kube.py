@@ -133,7 +133,8 @@ class ControlPlane:
         with ControlPlane() as kube:
             subprocess.run([kube.binaries.kubectl, "--kubeconfig", kube.kubeconfig, "get", "namespaces"])
 
-    ``api_server_args`` are added to kube-apiserver's flags, and win over ours.  Attributes that describe the
+    ``api_server_args`` are added to kube-apiserver's flags, ``etcd_args`` to etcd's, and win over ours.
+    ``pids`` has the processes by the names of their programs.  Attributes that describe the
     running servers (``url``, ``kubeconfig``, …) have a meaning only between ``start`` and ``stop``.
     """
 
@@ -142,10 +143,12 @@ class ControlPlane:
         *,
         controller_manager: bool = False,
         api_server_args: Sequence[str] = (),
+        etcd_args: Sequence[str] = (),
         timeout: float = 60.0,
     ) -> None:
         self.controller_manager = controller_manager
         self.api_server_args = tuple(api_server_args)
+        self.etcd_args = tuple(etcd_args)
         self.timeout = timeout
         self._etcd_port = self._api_port = 0
         self._given_up = threading.Event()
@@ -247,6 +250,10 @@ class ControlPlane:
         return f"https://{_LOOPBACK}:{self._api_port}"
 
     @property
+    def pids(self) -> dict[str, int]:
+        return {name: process.pid for name, process in self._processes.items()}
+
+    @property
     def ca_pem(self) -> bytes:
         return self._authority.certificate_pem
 
@@ -324,7 +331,7 @@ class ControlPlane:
     def _with_free_ports(self, start: Callable[[], None]) -> None:
         """Choose ports and ``start``; choose again if somebody took one before our servers could."""
         for attempt in range(1, _PORT_ATTEMPTS + 1):
-            self._etcd_port, self._api_port = _free_ports(2)
+            self._etcd_port, self._api_port = free_ports(2)
             try:
                 start()
             except _PortTaken:
@@ -384,6 +391,7 @@ class ControlPlane:
             f"--peer-trusted-ca-file={self.folder / 'etcd-ca.crt'}",
             "--peer-client-cert-auth",
             "--unsafe-no-fsync",  # the data dies with the process: nothing to keep safe
+            *self.etcd_args,
         ]
 
     def _api_server_flags(self) -> list[str]:
@@ -569,7 +577,7 @@ class _Server:
             connection.close()
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     """Ports nobody listens on, from below those the kernel gives to outgoing connections.
 
     From among those, a client that keeps trying to reach a stopped server can end up connected to itself,

@@ -1,0 +1,1 @@
+"""The API over HTTP: routes, forms of answers, streams of watches, discovery and OpenAPI."""

@@ -1,0 +1,134 @@
+"""Answers, in bytes: an object, a list, a Status, each in the form that was agreed on, with the headers it
+needs.
+
+Bytes that came from the store go out as they are: a GET is not decoded, and a list is cut and joined.
+
+Pure.  Used by ``app.py``.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from setpoint.api.yaml import dump
+from setpoint.net.listen import Answer
+from setpoint.server.http.negotiate import JSON, YAML, Form
+from setpoint.server.registry.requests import Listed
+from setpoint.server.registry.resources import Resource
+from setpoint.server.statuses import StatusError
+
+_LARGE: Final = 128 * 2**10  # bytes; what is smaller is not worth packing
+_MOST_WARNINGS: Final = 4096  # bytes of all together
+_MOST_WARNING: Final = 256  # characters of one, once they are too many
+_FOR_EYES: Final = ("curl", "Wget", "Mozilla/5.0")
+_PRIVATE: Final = "no-cache, private"
+
+_encode = msgspec.json.encode
+
+
+def is_pretty(form: Form, query: Mapping[str, str], agent: str) -> bool:
+    """Asked for in so many words, or by a program that people look at."""
+    if form.is_pretty:
+        return True
+    if "pretty" in query:
+        return query["pretty"].lower() in ("1", "t", "true")
+    return agent.startswith(_FOR_EYES)
+
+
+def written(data: bytes, media: str, *, pretty: bool) -> bytes:
+    """JSON bytes in the wanted form."""
+    if media == YAML:
+        return dump(_sorted(msgspec.json.decode(data))).encode()
+    if pretty:
+        return msgspec.json.format(data, indent=2)
+    return data + b"\n"
+
+
+def _sorted(value: Any) -> Any:
+    """YAML is written by key, as Kubernetes does."""
+    if isinstance(value, dict):
+        return {key: _sorted(value[key]) for key in sorted(value)}
+    return [_sorted(one) for one in value] if isinstance(value, list) else value
+
+
+def answered(
+    code: int, body: bytes, media: str = JSON, *, warnings: Iterable[str] = (), encodings: str = ""
+) -> Answer:
+    """An answer with its headers; packed if it is large and the client takes that."""
+    headers = {"Cache-Control": _PRIVATE, "Content-Type": media}
+    if warnings:
+        headers["Warning"] = warning_header(warnings)
+    if len(body) > _LARGE and "gzip" in encodings:
+        body = gzip.compress(body, compresslevel=1, mtime=0)
+        headers |= {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
+    return Answer(code, headers, body)
+
+
+def refused(error: StatusError, form: Form, *, pretty: bool) -> Answer:
+    body = written(_encode(error.status), form.media, pretty=pretty or form.is_pretty)
+    answer = answered(error.code, body, form.media, warnings=error.warnings)
+    return Answer(answer.status, {**answer.headers, **error.headers}, body)
+
+
+def page_not_found() -> Answer:
+    return plain(404, "404 page not found\n")
+
+
+def plain(code: int, text: str) -> Answer:
+    headers = {
+        "Cache-Control": _PRIVATE,
+        "Content-Type": "text/plain; charset=utf-8",
+        "X-Content-Type-Options": "nosniff",
+    }
+    return Answer(code, headers, text.encode())
+
+
+# ── Warnings ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def warning_header(warnings: Iterable[str]) -> str:
+    """Each once, on lines of their own; where they are too much together each is cut, and the rest left."""
+    once = list(dict.fromkeys(warnings))
+    if sum(len(one.encode()) for one in once) > _MOST_WARNINGS:
+        once = [one[:_MOST_WARNING] for one in once]
+    found, size = [], 0
+    for one in once:
+        size += len(one.encode())
+        if size > _MOST_WARNINGS:
+            break
+        found.append(f'299 - "{_quoted(one)}"')
+    return "\n".join(found)
+
+
+def _quoted(text: str) -> str:
+    readable = "".join(character for character in text if character.isprintable())
+    return readable.replace("\\", "\\\\").replace('"', '\\"')
+
+
+# ── Lists ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def list_metadata(listed: Listed, *, is_custom: bool = False) -> bytes:
+    metadata: dict[str, Any] = {"resourceVersion": str(listed.revision)}
+    if listed.continue_token or is_custom:
+        metadata["continue"] = listed.continue_token
+    if listed.remaining is not None:
+        metadata["remainingItemCount"] = listed.remaining
+    return _encode(metadata)
+
+
+def list_body(listed: Listed, resource: Resource) -> bytes:
+    """Items of built-in kinds do not say their kind: the list does."""
+    kind = resource.list_kind or f"{resource.kind}List"
+    head = f'{{"kind":"{kind}","apiVersion":"{resource.api_version}","metadata":'.encode()
+    metadata = list_metadata(listed, is_custom=resource.is_custom)
+    if resource.is_custom:
+        items = b",".join([record.data for record in listed.records])
+    else:
+        cut = len(f'{{"kind":"{resource.kind}","apiVersion":"{resource.api_version}",')
+        items = b",".join([b"{" + record.data[cut:] for record in listed.records])
+    return b'%b%b,"items":[%b]}' % (head, metadata, items)

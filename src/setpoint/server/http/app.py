@@ -1,0 +1,399 @@
+"""The API as an app: a request in, an answer out; HTTP's side of every resource, and what is beside them.
+
+Each request goes the same way: is it meant for us (``hosts.py``), who asks (``authentication.py``), what
+is asked (``routing.py``), in which form (``negotiate.py``), then the registry, then the answer in bytes
+(``answers.py``).
+
+Promises:
+
+1. Every answer is Kubernetes': a refusal is a Status, and so is our own mistake, whose trace is in the log
+   alone.
+2. No body and no credential is ever logged.
+3. ``end_watches`` ends every stream in order, so that a server can stop without cutting anyone.
+
+Fed by ``net/listen.py`` or ``net/loopback.py``; drained into the registry.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import uuid
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Final
+
+import msgspec
+
+from setpoint.net.listen import Answer
+from setpoint.net.transport import Request
+from setpoint.server.http.answers import (
+    answered,
+    is_pretty,
+    list_body,
+    list_metadata,
+    page_not_found,
+    plain,
+    refused,
+    written,
+)
+from setpoint.server.http.authentication import Authenticator, authenticate
+from setpoint.server.http.discovery import WHOLE, Discovery
+from setpoint.server.http.health import PATHS, Health
+from setpoint.server.http.hosts import Hosts
+from setpoint.server.http.negotiate import JSON, Form, Negotiator, of_discovery, of_refusal, of_stream
+from setpoint.server.http.openapi import OpenApi
+from setpoint.server.http.routing import NoPage, Target, read, route
+from setpoint.server.http.tables import (
+    as_scale,
+    check_list,
+    check_single,
+    include_of,
+    metadata_of_one,
+    partial,
+    partial_list,
+    table,
+)
+from setpoint.server.http.version import version
+from setpoint.server.http.watches import Frames, WatchStream, lines
+from setpoint.server.registry.registry import Registry
+from setpoint.server.registry.requests import Answered, Ask, Listed, User
+from setpoint.server.registry.resources import Resource
+from setpoint.server.statuses import (
+    StatusError,
+    internal,
+    method_not_allowed,
+    not_served,
+    too_large,
+    unsupported_media_type,
+)
+from setpoint.server.storage.protocol import StorageError
+
+log = logging.getLogger("setpoint.server")
+
+MAX_BODY: Final = 3 * 2**20
+# Tools look whether these are there: where they are, the server itself keeps the peace among its clients.
+_FAIRNESS: Final = {
+    "X-Kubernetes-Pf-Flowschema-Uid": "5e8b57ec-6a5d-4f3c-9a9d-1f0b2d1f7c51",
+    "X-Kubernetes-Pf-Prioritylevel-Uid": "0c3b9f0e-2f5c-4c6e-8f0a-6d1f6f1f8b52",
+}
+_SCALE: Final = b'{"kind":"Scale",'
+_MOST_AUDIT: Final = 128  # characters of an id that a client chose
+
+
+class Api:
+    """The app.  ``registry`` has the objects; the rest is about HTTP."""
+
+    def __init__(
+        self, registry: Registry, authenticator: Authenticator, *, health: Health, hosts: Hosts
+    ) -> None:
+        self._registry = registry
+        self._authenticator = authenticator
+        self._health = health
+        self._hosts = hosts
+        self._negotiator = Negotiator()
+        self._discovery = Discovery(registry.resources)
+        self._openapi = OpenApi(registry.resources)
+        self._frames = Frames(registry.clock.utc)
+        self._streams: set[WatchStream] = set()
+        self._version = version()
+        registry.resources.on_change(self._end_unserved)
+        self._ids = random.Random()  # noqa: S311 - they only tell requests apart
+
+    def __repr__(self) -> str:
+        return f"<Api of {self._registry!r}, {len(self._streams)} watches>"
+
+    def end_watches(self) -> None:
+        for stream in list(self._streams):
+            stream.end()
+
+    def _end_unserved(self) -> None:
+        """A resource that is not served any more is not watched any more."""
+        for stream in list(self._streams):
+            watched = stream.resource
+            if self._registry.resources.find(watched.group, watched.version, watched.plural) is None:
+                stream.end()
+
+    async def finish(self, grace: float = 1.0) -> None:
+        """End every watch, and wait until those who read them have seen it."""
+        streams = list(self._streams)
+        self.end_watches()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(grace):
+                for stream in streams:
+                    await stream.closed.wait()
+
+    async def __call__(self, request: Request) -> Answer:
+        try:
+            answer = await self._answer(request)
+        except NoPage:
+            answer = page_not_found()
+        except StatusError as error:
+            answer = self._refused(request, error)
+        except StorageError as error:
+            log.error("%s %s: %s", request.method, _path(request), error)  # noqa: TRY400 - its text says it all
+            answer = self._refused(request, internal(str(error)))
+        except Exception:
+            log.exception("%s %s: a request failed that should not have", request.method, _path(request))
+            answer = self._refused(request, internal("see the server's log"))
+        return self._finished(request, answer)
+
+    def refuse(self, request: Request, code: int, why: str) -> Answer:
+        """For what is refused before it reaches us: too long, too slow."""
+        match code:
+            case 413:
+                error = too_large(MAX_BODY)
+            case 408:
+                error = StatusError(408, "Timeout", f"Timeout: {why}", details={})
+            case _:
+                error = internal(why)
+        return self._finished(request, self._refused(request, error))
+
+    def _refused(self, request: Request, error: StatusError) -> Answer:
+        form = of_refusal(request.headers.get("Accept", ""))
+        query = read_query(request)
+        return refused(error, form, pretty=is_pretty(form, query, request.headers.get("User-Agent", "")))
+
+    def _finished(self, request: Request, answer: Answer) -> Answer:
+        headers = {**answer.headers, "Audit-Id": self._audit_id(request)}
+        if answer.status != 401:
+            headers |= _FAIRNESS
+        return Answer(answer.status, headers, answer.body)
+
+    def _audit_id(self, request: Request) -> str:
+        given = request.headers.get("Audit-Id", "")
+        if given and len(given) <= _MOST_AUDIT and given.isascii() and given.isprintable():
+            return given
+        return str(uuid.UUID(int=self._ids.getrandbits(128), version=4))
+
+    # ── Which way ───────────────────────────────────────────────────────────────────────────────────
+
+    async def _answer(self, request: Request) -> Answer:
+        self._hosts.check(request.headers.get("Host", ""))
+        target = read(request.target)
+        path = target.path
+        user = authenticate(request, path, self._authenticator)
+        first = path[0]
+        if first in ("api", "apis"):
+            if len(path) > (2 if first == "api" else 3):
+                return await self._resource(request, target, user)
+            return self._described(request, target)
+        if first in PATHS:
+            told = self._health.told(path, target.query)
+            if told is None:
+                raise NoPage
+            return plain(told.code, told.text)
+        if first == "version" and len(path) == 1:
+            return self._document(request, target, self._version, always_pretty=True)
+        if first == "openapi" and len(path) > 1:
+            return self._openapi_document(request, target)
+        if path == ("",):
+            return self._document(
+                request, target, msgspec.json.encode({"paths": self._paths()}), always_pretty=True
+            )
+        raise NoPage
+
+    # ── Resources ───────────────────────────────────────────────────────────────────────────────────
+
+    async def _resource(self, request: Request, target: Target, user: User) -> Answer:
+        found, query = route(request.method, target, self._registry.resources)
+        headers = request.headers
+        form = self._negotiator.form(headers.get("Accept", ""), is_custom=found.resource.is_custom)
+        if request.body and headers.get("Content-Encoding", "identity") != "identity":
+            raise unsupported_media_type(
+                "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"
+            )
+        agent = headers.get("User-Agent", "")
+        ask = Ask(
+            found.verb,
+            found.resource,
+            found.namespace,
+            found.name,
+            found.subresource,
+            query,
+            request.body or b"",
+            headers.get("Content-Type", ""),
+            user,
+            agent,
+        )
+        pretty = is_pretty(form, query, agent)
+        encodings = headers.get("Accept-Encoding", "")
+        registry = self._registry
+        match found.verb:
+            case "get":
+                check_single(form.kind)
+                return self._object(await registry.get(ask), form, ask, pretty=pretty, encodings=encodings)
+            case "list":
+                check_list(form.kind)
+                return self._list(await registry.list(ask), form, ask, pretty=pretty, encodings=encodings)
+            case "watch":
+                return self._watch(ask, form)
+            case "create":
+                answer = await registry.create(ask)
+            case "update":
+                answer = await registry.update(ask)
+            case "patch":
+                answer = await registry.patch(ask)
+            case "delete":
+                answer = await registry.delete(ask)
+            case "deletecollection":
+                deleted = await registry.delete_collection(ask)
+                return self._list(deleted, form, ask, pretty=pretty, encodings=encodings)
+        return self._object(answer, form, ask, pretty=pretty, encodings=encodings)
+
+    def _object(self, answer: Answered, form: Form, ask: Ask, *, pretty: bool, encodings: str) -> Answer:
+        data = answer.data
+        resource = answer.resource
+        if resource is None and data.startswith(_SCALE):
+            resource = as_scale(self._registry.resources.builtin("apps", "v1", "deployments"))
+        if resource is not None and form.kind != "object":
+            data = self._shown(data, resource, form, ask)
+        body = written(data, form.media, pretty=pretty)
+        warnings = _warnings(ask.resource, answer.warnings)
+        return answered(answer.code, body, form.media, warnings=warnings, encodings=encodings)
+
+    def _shown(self, data: bytes, resource: Resource, form: Form, ask: Ask) -> bytes:
+        if form.kind == "table":
+            return table(
+                resource,
+                metadata_of_one(data),
+                [data],
+                now=self._registry.clock.utc(),
+                include=include_of(ask.query),
+                version=form.version,
+                is_list=False,
+            )
+        return partial(data, form.version)
+
+    def _list(self, listed: Listed, form: Form, ask: Ask, *, pretty: bool, encodings: str) -> Answer:
+        resource = ask.resource
+        items = [record.data for record in listed.records]
+        if form.kind == "object":
+            data = list_body(listed, resource)
+        elif form.kind == "table":
+            data = table(
+                resource,
+                list_metadata(listed),
+                items,
+                now=self._registry.clock.utc(),
+                include=include_of(ask.query),
+                version=form.version,
+            )
+        else:
+            data = partial_list(list_metadata(listed), items, form.version)
+        body = written(data, form.media, pretty=pretty)
+        warnings = _warnings(resource, listed.warnings)
+        return answered(200, body, form.media, warnings=warnings, encodings=encodings)
+
+    def _watch(self, ask: Ask, form: Form) -> Answer:
+        form = of_stream(form)
+        include = include_of(ask.query)
+        watching = self._registry.watch(ask)
+        found = lines(watching, self._frames, ask.resource, form, include)
+        stream = WatchStream(watching, ask.resource, found, self._streams)
+        answer = answered(200, b"", warnings=_warnings(ask.resource, ()))
+        return Answer(200, answer.headers, stream)
+
+    # ── Beside them ─────────────────────────────────────────────────────────────────────────────────
+
+    def _described(self, request: Request, target: Target) -> Answer:
+        """Groups, versions and resources."""
+        if request.method != "GET":
+            raise method_not_allowed()
+        path, resources = target.path, self._registry.resources
+        if len(path) == 1:
+            return self._roots(request, target)
+        if path[0] == "apis" and len(path) == 2:
+            found = self._discovery.group(path[1])
+            if found is None:
+                raise NoPage
+        else:
+            group, version = ("", path[1]) if path[0] == "api" else (path[1], path[2])
+            found = self._discovery.version(group, version)
+            if found is None:
+                is_builtin = any(not one.is_custom for one in resources.all() if one.group == group)
+                raise not_served() if is_builtin else NoPage()
+        return self._document(request, target, found)
+
+    def _roots(self, request: Request, target: Target) -> Answer:
+        root = target.path[0]
+        form = of_discovery(request.headers.get("Accept", ""))
+        if form.kind != "discovery":
+            return self._document(
+                request, target, self._versions(request) if root == "api" else self._discovery.groups()
+            )
+        whole = self._discovery.whole(root)
+        headers = {"Cache-Control": "public", "ETag": whole.etag, "Vary": "Accept"}
+        if whole.etag in request.headers.get("If-None-Match", ""):
+            return Answer(304, headers)
+        answer = answered(
+            200,
+            written(whole.data, form.media, pretty=False),
+            encodings=request.headers.get("Accept-Encoding", ""),
+        )
+        vary = ", ".join(dict.fromkeys(("Accept", answer.headers.get("Vary", "Accept"))))
+        media = WHOLE.replace(JSON, form.media)
+        return Answer(200, {**answer.headers, **headers, "Vary": vary, "Content-Type": media}, answer.body)
+
+    def _versions(self, request: Request) -> bytes:
+        address = {"clientCIDR": "0.0.0.0/0", "serverAddress": request.headers.get("Host", "")}
+        return msgspec.json.encode(
+            {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": [address]}
+        )
+
+    def _document(
+        self, request: Request, target: Target, data: bytes, *, always_pretty: bool = False
+    ) -> Answer:
+        if request.method != "GET":
+            raise method_not_allowed()
+        headers = request.headers
+        form = Form() if always_pretty else self._negotiator.form(headers.get("Accept", ""), is_custom=False)
+        pretty = always_pretty or is_pretty(form, target.query, headers.get("User-Agent", ""))
+        body = written(data, form.media, pretty=pretty)
+        return answered(200, body, form.media, encodings=headers.get("Accept-Encoding", ""))
+
+    def _openapi_document(self, request: Request, target: Target) -> Answer:
+        found = self._openapi.answer(target.path[1:], target.query, request.headers)
+        if found is None:
+            raise NoPage
+        headers = dict(found.headers)
+        headers.setdefault("Cache-Control", "no-cache, private")
+        body = found.body
+        packed = answered(200, body, encodings=request.headers.get("Accept-Encoding", ""))
+        if "Content-Encoding" in packed.headers and isinstance(packed.body, bytes):
+            headers |= {"Content-Encoding": "gzip", "Vary": "Accept, Accept-Encoding"}
+            body = packed.body
+        return Answer(found.code, headers, body)
+
+    def _paths(self) -> list[str]:
+        """What there is to ask for."""
+        paths = [
+            "/version",
+            "/openapi/v3",
+            "/api",
+            "/apis",
+            *(f"/openapi/v3/{one}" for one in self._openapi.names()),
+        ]
+        for group, versions in self._registry.resources.groups():
+            root = f"/apis/{group}" if group else "/api"
+            paths += [root, *(f"{root}/{version}" for version in versions)]
+        for which in PATHS:
+            paths += [f"/{which}", *(f"/{which}/{name}" for name in self._health.names())]
+        return sorted(set(paths))
+
+
+def _warnings(resource: Resource, more: tuple[str, ...]) -> tuple[str, ...]:
+    return (resource.deprecation, *more) if resource.deprecation else more
+
+
+def _path(request: Request) -> str:
+    return request.target.partition("?")[0]
+
+
+def read_query(request: Request) -> Mapping[str, str]:
+    """Also of a target that cannot be read."""
+    try:
+        return read("/?" + request.target.partition("?")[2]).query
+    except StatusError:
+        return {}

@@ -1,0 +1,48 @@
+"""What a new server begins with: the namespaces and the Service that every cluster has.
+
+Made through the registry like anything else; what is already there stays as it is.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from setpoint.server.registry.registry import Registry
+from setpoint.server.registry.requests import Ask
+from setpoint.server.registry.resources import Object
+from setpoint.server.storage.protocol import Place
+
+_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+_KUBERNETES: Object = {
+    "metadata": {
+        "name": "kubernetes",
+        "namespace": "default",
+        "labels": {"component": "apiserver", "provider": "kubernetes"},
+    },
+    "spec": {
+        "type": "ClusterIP",
+        "clusterIP": "10.0.0.1",
+        "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}],
+    },
+}
+
+
+async def bootstrap(registry: Registry) -> None:
+    for name in _NAMESPACES:
+        await _create(registry, "namespaces", "", {"metadata": {"name": name}})
+    await _create(registry, "services", "default", _KUBERNETES)
+
+
+async def _create(registry: Registry, plural: str, namespace: str, obj: Object) -> None:
+    resource = registry.resources.builtin("", "v1", plural)
+    if registry.store.get(Place(plural, namespace, obj["metadata"]["name"])) is not None:
+        return  # before it is given an address that it has already
+    ask = Ask(
+        "create",
+        resource,
+        namespace=namespace,
+        body=msgspec.json.encode(obj),
+        content_type="application/json",
+        user_agent="kube-apiserver",
+    )
+    await registry.establish(ask)

@@ -1,0 +1,333 @@
+"""Rules of a schema (``x-kubernetes-validations``): compiled when a definition is written, evaluated on its
+objects.
+
+``rule_issues`` says what is wrong with the rules of one node of a schema; a rule that cannot be compiled
+here is refused there, and never ignored.  ``rules`` compiles a whole schema; ``Rules.errors`` evaluates an
+object:
+
+1. Every rule is evaluated wherever its node has a value that is not null, with ``self``.
+2. A rule that speaks of ``oldSelf`` is evaluated on updates, where the old value can be told; with
+   ``optionalOldSelf`` always, and ``oldSelf`` is then an optional.
+3. What did not change is not complained about, except by rules that speak of ``oldSelf``.
+4. A rule that has no value on an object refuses the object, with the reason.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from setpoint.server.registry.crd.checking import Checked, Checker, Objects, issues_text
+from setpoint.server.registry.crd.fieldpath import InvalidPath, resolved
+from setpoint.server.registry.crd.programs import (
+    OVER_BUDGET,
+    CompileError,
+    EvaluationError,
+    Program,
+    parse,
+    program,
+)
+from setpoint.server.registry.crd.ratcheting import Correlated, by_key, item_key
+from setpoint.server.registry.crd.schemas import (
+    EMBEDDED,
+    LIST_TYPE,
+    RULES,
+    Schema,
+    child,
+    extra,
+    items,
+    key,
+    properties,
+    spine,
+)
+from setpoint.server.registry.crd.signatures import Type
+from setpoint.server.statuses import OMITTED, ErrorType, FieldError
+
+_REASONS: Final[dict[str, ErrorType]] = {
+    "FieldValueForbidden": "forbidden",
+    "FieldValueRequired": "required",
+    "FieldValueDuplicate": "duplicate",
+}
+_LONGEST_MESSAGE: Final = 5 * 1024
+
+
+# ── One rule ────────────────────────────────────────────────────────────────────────────────────────
+
+
+class RuleIssue(NamedTuple):
+    """What is wrong with a rule, and in which of its fields."""
+
+    word: str  # rule, or messageExpression
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    evaluate: Program
+    uses_old: bool
+    is_optional: bool
+    message: str
+    told: str  # the message, or the rule itself
+    compose: Program | None
+    reason: ErrorType
+    path: str
+
+
+class Compiled(NamedTuple):
+    rule: _Rule | None
+    issues: list[RuleIssue]
+    uses_old: bool
+
+
+def compiled(rule: dict[str, Any], schema: Schema, *, is_root: bool) -> Compiled:
+    """A rule on the values of a schema."""
+    text: str = rule.get("rule") or ""
+    issues: list[RuleIssue] = []
+    is_optional = bool(rule.get("optionalOldSelf"))
+    checked: Checked | None = None
+    evaluate = compose = None
+    try:
+        checked = _checked(text, schema, is_root=is_root, is_optional=is_optional)
+        if checked.type.name != "bool":
+            issues.append(RuleIssue("rule", "cel expression must evaluate to a bool"))
+        else:
+            evaluate = program(checked.root)
+    except CompileError as error:
+        issues.append(RuleIssue("rule", f"compilation failed: {error}"))
+    if evaluate is not None and (message := rule.get("messageExpression")):
+        try:
+            composed = _checked(message, schema, is_root=is_root, is_optional=is_optional)
+            if composed.type.name != "string":
+                issues.append(RuleIssue("messageExpression", "messageExpression must evaluate to a string"))
+            else:
+                compose = program(composed.root)
+        except CompileError as error:
+            issues.append(RuleIssue("messageExpression", f"messageExpression compilation failed: {error}"))
+    if evaluate is None or checked is None:
+        return Compiled(None, issues, uses_old=False)
+    made = _Rule(
+        evaluate=evaluate,
+        uses_old=checked.uses_old,
+        is_optional=is_optional,
+        message=(rule.get("message") or "").strip(),
+        told=(rule.get("message") or text).strip(),
+        compose=compose,
+        reason=_REASONS.get(rule.get("reason") or "", "invalid"),
+        path=_relative(rule.get("fieldPath") or "", schema),
+    )
+    return Compiled(made, issues, checked.uses_old)
+
+
+def _relative(path: str, schema: Schema) -> str:
+    if not path:
+        return ""
+    try:
+        return resolved(path, schema).path
+    except InvalidPath:
+        return ""
+
+
+def _checked(text: str, schema: Schema, *, is_root: bool, is_optional: bool) -> Checked:
+    objects = Objects()
+    type_ = objects.type_of(schema, "selfType", is_root=is_root)
+    if type_ is None:
+        raise CompileError("failed to convert to declType for CEL validation rules")
+    old = Type("optional", (type_,)) if is_optional else type_
+    checker = Checker(
+        parse(text), objects, {"self": (type_, schema), "oldSelf": (old, None if is_optional else schema)}
+    )
+    checked = checker.check()
+    if checker.issues:
+        raise CompileError(issues_text(checker.issues, text))
+    return checked
+
+
+# ── All rules of a schema ───────────────────────────────────────────────────────────────────────────
+
+
+def has_rules(schema: Schema) -> bool:
+    return any(one.get(RULES) for one in spine(schema))
+
+
+def rules(schema: Schema, *, is_root: bool = True) -> Rules | None:
+    """Compile a schema; None where it has no rules."""
+    return Rules(_nodes(schema, is_root=is_root)) if has_rules(schema) else None
+
+
+@dataclass(slots=True)
+class _Node:
+    """The rules at one place of a schema, and the places below that have any."""
+
+    schema: Schema
+    rules: list[_Rule]
+    broken: list[str]
+    fields: dict[str, _Node] = field(default_factory=dict)
+    rest: _Node | None = None
+    each: _Node | None = None
+
+
+def _nodes(schema: Schema, *, is_root: bool) -> _Node:
+    made = _Node(schema, [], [])
+    for one in schema.get(RULES) or ():
+        found = compiled(one, schema, is_root=is_root)
+        if found.rule is not None:
+            made.rules.append(found.rule)
+        else:
+            made.broken += [issue.text for issue in found.issues]
+    for name, below in properties(schema).items():
+        if has_rules(below):
+            made.fields[name] = _nodes(below, is_root=bool(below.get(EMBEDDED)))
+    if (rest := extra(schema)) is not None and has_rules(rest):
+        made.rest = _nodes(rest, is_root=bool(rest.get(EMBEDDED)))
+    if (inner := items(schema)) is not None and has_rules(inner):
+        made.each = _nodes(inner, is_root=bool(inner.get(EMBEDDED)))
+    return made
+
+
+class _Was(NamedTuple):
+    """Whether a value is as it was: by itself, or, where it cannot be paired, by what it lies in."""
+
+    here: Correlated | None = None
+    above: Correlated | None = None
+
+    @property
+    def is_equal(self) -> bool:
+        near = self.here or self.above
+        return near is not None and near.is_equal
+
+    def key(self, name: str) -> _Was:
+        if self.here is None:
+            return self
+        if self.above is None and name in ("apiVersion", "kind"):
+            return _Was()
+        return _Was(self.here.key(name), self.here)
+
+    def item(self, place: int) -> _Was:
+        return self if self.here is None else _Was(self.here.index(place), self.here)
+
+
+class _Found(NamedTuple):
+    errors: list[FieldError]
+    excused: list[FieldError]  # against what is as it was
+
+
+class Rules:
+    """The rules of one version."""
+
+    def __init__(self, root: _Node) -> None:
+        self._root = root
+
+    def errors(
+        self, new: Any, old: Any, correlated: Correlated | None = None, path: str = ""
+    ) -> list[FieldError]:
+        """What the rules have against a value at ``path``; ``old`` is None where it is new."""
+        found = _Found([], [])
+        _walk(self._root, _Spot(new, old, path, _Was(correlated)), found)
+        return found.errors
+
+    def warnings(self, new: Any, old: Any, correlated: Correlated) -> list[str]:
+        """What the rules have against what is as it was."""
+        found = _Found([], [])
+        _walk(self._root, _Spot(new, old, "", _Was(correlated)), found)
+        return [str(one) for one in found.excused]
+
+
+class _Spot(NamedTuple):
+    """A value, the one that was there before it, and where."""
+
+    new: Any
+    old: Any
+    path: str
+    was: _Was
+
+    def field(self, name: str, path: str) -> _Spot:
+        before = self.old.get(name) if type(self.old) is dict else None
+        return _Spot(self.new[name], before, path, self.was.key(name))
+
+    def item(self, place: int, before: Any) -> _Spot:
+        return _Spot(self.new[place], before, key(self.path, str(place)), self.was.item(place))
+
+
+def _walk(node: _Node, spot: _Spot, found: _Found) -> None:
+    new = spot.new
+    if new is None:
+        return
+    _evaluate(node, spot, found)
+    if type(new) is dict:
+        if node.rest is not None:
+            for name in new:
+                if name not in node.fields:
+                    _walk(node.rest, spot.field(name, key(spot.path, name)), found)
+        for name, below in node.fields.items():
+            if name in new:
+                _walk(below, spot.field(name, child(spot.path, name)), found)
+    elif type(new) is list and node.each is not None:
+        is_map = node.schema.get(LIST_TYPE) == "map" and type(spot.old) is list
+        paired = by_key(node.schema, spot.old) if is_map else {}
+        for place, one in enumerate(new):
+            _walk(node.each, spot.item(place, paired.get(item_key(node.schema, one) or "")), found)
+
+
+def _evaluate(node: _Node, spot: _Spot, found: _Found) -> None:
+    kind = node.schema.get("type") or ""
+    where = spot.path or "<nil>"
+    for broken in node.broken:
+        found.errors.append(FieldError("invalid", where, f"rule compile error: {broken}", kind))
+    for rule in node.rules:
+        if rule.uses_old and spot.old is None and not rule.is_optional:
+            continue
+        data = {"self": spot.new}
+        if rule.uses_old:
+            data["oldSelf"] = ([] if spot.old is None else [spot.old]) if rule.is_optional else spot.old
+        try:
+            if rule.evaluate(data) is True:
+                continue
+        except EvaluationError as error:
+            found.errors.append(_failure(rule, str(error), where, kind))
+            continue
+        into = found.excused if not rule.uses_old and spot.was.is_equal else found.errors
+        value = OMITTED if kind in ("object", "array") else spot.new
+        into.append(_complaint(rule, _at(spot.path, rule.path), _message(rule, data), value))
+
+
+def _at(path: str, below: str) -> str:
+    if not below:
+        return path or "<nil>"
+    return path + below if below.startswith("[") else child(path, below)
+
+
+def _complaint(rule: _Rule, path: str, told: str, value: Any) -> FieldError:
+    match rule.reason:
+        case "forbidden" | "required":
+            return FieldError(rule.reason, path, told)
+        case "duplicate":
+            return FieldError("duplicate", path, value=value)
+    return FieldError("invalid", path, told, value)
+
+
+def _failure(rule: _Rule, error: str, where: str, kind: str) -> FieldError:
+    """A rule that has no value."""
+    if error == OVER_BUDGET:
+        told = (
+            f"'{error}': no further validation rules will be run due to call cost exceeds limit "
+            f"for rule: {rule.told}"
+        )
+        return FieldError("invalid", where, told, kind)
+    if error.startswith("no such overload"):
+        told = (
+            f"'{error}': call arguments did not match a supported operator, function or macro signature "
+            f"for rule: {rule.told}"
+        )
+        return FieldError("invalid", where, told, kind)
+    return FieldError("invalid", where, f"{error} evaluating rule: {rule.told}", kind)
+
+
+def _message(rule: _Rule, data: dict[str, Any]) -> str:
+    if rule.compose is not None:
+        try:
+            composed = str(rule.compose(data)).strip()
+        except EvaluationError:
+            composed = ""
+        if composed and "\n" not in composed and len(composed.encode()) <= _LONGEST_MESSAGE:
+            return composed
+    return rule.message or f"failed rule: {rule.told}"

@@ -1,0 +1,67 @@
+"""The CEL engine, behind one door: ``cel-expr-python``, Google's own C++ core, which holds RE2 too.
+
+It is loaded when the first rule or hard pattern needs it, since it costs memory; where there is no build of
+it (musl) it is missing, and then rules are refused when a definition is written, never ignored.
+
+Decides: whether there is an engine.  Expressions are ``programs.py``'s, patterns ``patterns.py``'s.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+_CODES: Final = re.compile(r"^[A-Z_]+: | \[[A-Z_]+\]$")
+
+
+class PatternError(ValueError):
+    """RE2 does not take the pattern; the text is RE2's."""
+
+
+class Engine(NamedTuple):
+    """The modules of the library."""
+
+    cel: Any
+    strings: Any
+    optional: Any
+
+
+@cache
+def load() -> Engine | None:
+    """The engine; None where there is none."""
+    try:
+        from cel_expr_python import cel  # noqa: PLC0415  # only when it is needed
+        from cel_expr_python.ext import ext_optional, ext_strings  # noqa: PLC0415
+    except ImportError:
+        return None
+    return Engine(cel, ext_strings, ext_optional)
+
+
+def plain(error: str) -> str:
+    """What the engine says, without its codes."""
+    return _CODES.sub("", error)
+
+
+def pattern(text: str) -> Callable[[str], bool] | None:
+    """A test by RE2; None where there is no engine.  Raises ``PatternError``."""
+    engine = load()
+    if engine is None:
+        return None
+    program = _matcher(engine)
+    refusal = program.eval(data={"text": "", "pattern": text})
+    if str(refusal.type()) == "ERROR":
+        raise PatternError(plain(str(refusal.value())).removeprefix("invalid regular expression: "))
+
+    def test(value: str) -> bool:
+        return program.eval(data={"text": value, "pattern": text}).value() is True
+
+    return test
+
+
+@cache
+def _matcher(engine: Engine) -> Any:
+    cel = engine.cel
+    environment = cel.NewEnv(variables={"text": cel.Type.STRING, "pattern": cel.Type.STRING})
+    return environment.compile("text.matches(pattern)")

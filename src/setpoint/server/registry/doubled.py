@@ -1,0 +1,44 @@
+"""A JSON object in which a key appears twice.
+
+Most readers keep the last and say nothing; Kubernetes names the key, and where it decodes into a type it
+merges what both said.  ``bodies.py`` makes these, ``conform.py`` takes them apart, ``plain`` takes them
+away.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from setpoint.server.golang import quoted
+
+_MOST_TEXTS = 100  # as many as Go collects
+
+
+class Doubled(dict[str, Any]):
+    """As a dict the last one counts; ``pairs`` has them all, in the order of the body."""
+
+    __slots__ = ("pairs",)
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
+        self.pairs = pairs
+
+
+def plain(value: Any) -> tuple[Any, list[str]]:
+    """The value without any of them, and ``duplicate field "spec.a"`` for each key that appeared twice."""
+    texts: dict[str, None] = {}
+    return _plain(value, "", texts), list(texts)[:_MOST_TEXTS]
+
+
+def _plain(value: Any, path: str, texts: dict[str, None]) -> Any:
+    if isinstance(value, list):
+        return [_plain(inner, f"{path}[{index}]", texts) for index, inner in enumerate(value)]
+    if not isinstance(value, dict):
+        return value
+    made: dict[str, Any] = {}
+    for key, inner in value.pairs if isinstance(value, Doubled) else value.items():
+        below = f"{path}.{key}" if path else key
+        if key in made:
+            texts[f"duplicate field {quoted(below)}"] = None
+        made[key] = _plain(inner, below, texts)
+    return made

@@ -1,0 +1,204 @@
+"""A write, step by step: decode → default → admit → validate → store.  Those steps that need no store.
+
+Every function takes plain objects and changes them in place, or refuses with a ``StatusError``;
+``registry.py`` calls them and stores the result.  What differs from kind to kind is the strategy's to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from setpoint.server.registry.managed.managers import Filter, resets, track_update
+from setpoint.server.registry.metadata import begin, carry_over
+from setpoint.server.registry.requests import Ask, WriteOptions
+from setpoint.server.registry.resources import Decoded, Object, Resource
+from setpoint.server.registry.validation.metadata import metadata_errors, metadata_update_errors
+from setpoint.server.statuses import (
+    MODIFIED,
+    FieldError,
+    StatusError,
+    bad_request,
+    conflict,
+    invalid,
+)
+from setpoint.server.storage.protocol import Encode
+
+_OTHER_NAMESPACE = "the namespace of the provided object does not match the namespace sent on the request"
+
+
+def check_fields(decoded: Decoded, resource: Resource, options: WriteOptions) -> list[str]:
+    """What fieldValidation makes of fields that the type does not have: an error, warnings, or nothing."""
+    if not decoded.unknown or options.validation == "Ignore":
+        return []
+    if options.validation == "Strict":
+        raise bad_request(
+            f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: '
+            f"strict decoding error: {', '.join(decoded.unknown)}"
+        )
+    return list(decoded.unknown)
+
+
+def check_place(obj: Object, ask: Ask) -> None:
+    """The object is where the URL says: its namespace is filled in, another one refused."""
+    metadata = obj.setdefault("metadata", {})
+    if not ask.resource.namespaced:
+        if metadata.get("namespace"):
+            raise bad_request(_OTHER_NAMESPACE)
+        metadata.pop("namespace", None)
+        return
+    said = metadata.get("namespace") or ask.namespace
+    if said != ask.namespace:
+        raise bad_request(_OTHER_NAMESPACE)
+    metadata["namespace"] = said
+
+
+def check_name(obj: Object, ask: Ask) -> None:
+    """An update names what the URL names."""
+    said = obj["metadata"].get("name", "")
+    if not said:
+        raise bad_request(
+            f"the name of the object ({ask.name} based on URL) was undeterminable: name must be provided"
+        )
+    if said != ask.name:
+        raise bad_request(f"the name of the object ({said}) does not match the name on the URL ({ask.name})")
+
+
+def created(
+    obj: Object,
+    ask: Ask,
+    options: WriteOptions,
+    *,
+    uid: str,
+    now: str,
+    is_tracked: bool = False,
+    is_trusted: bool = False,
+) -> tuple[Object, list[str]]:
+    """A new object as it will be stored, without its version; and warnings.
+
+    ``is_tracked``: an apply has said who owns what.  ``is_trusted``: it is our own, and not judged.
+    """
+    resource, strategy = ask.resource, ask.resource.strategy
+    begin(obj, uid=uid, now=now)
+    if strategy.has_generation:
+        obj["metadata"]["generation"] = 1
+    if not resource.is_custom:
+        obj = strategy.emit(obj)  # owned is also what Go writes though nobody said it
+    if not is_tracked:
+        _track(obj, None, ask, options, now)
+    strategy.prepare_create(obj)
+    if resource.qualified == _SIGNING_REQUESTS:
+        obj["spec"] = {**(obj.get("spec") or {}), **_asked_by(ask)}
+    warnings: list[str] = []
+    if not is_trusted:
+        warnings = strategy.warnings(obj, None)
+        refuse(resource, obj, [*metadata_errors(obj, resource), *strategy.validate_create(obj)], warnings)
+    obj["metadata"]["resourceVersion"] = "0"  # its place among the others; the store says which it is
+    return strategy.emit(obj), warnings
+
+
+_SIGNING_REQUESTS = "certificatesigningrequests.certificates.k8s.io"
+
+
+def _asked_by(ask: Ask) -> Object:
+    """Who signs must know who asked, whatever the request says of itself."""
+    user = ask.user
+    extra = {name: list(values) for name, values in user.extra.items()}
+    return {"username": user.name, "uid": user.uid, "groups": list(user.groups), "extra": extra}
+
+
+def updated(
+    new: Object, old: Object, ask: Ask, options: WriteOptions, *, now: str, is_tracked: bool
+) -> tuple[Object, list[str]]:
+    """The next state of an object, with the version of the old one; and warnings."""
+    resource, strategy = ask.resource, ask.resource.strategy
+    carry_over(new, old)
+    if not resource.is_custom:
+        new = strategy.emit(new)
+    if not is_tracked:
+        _track(new, old, ask, options, now)
+    strategy.prepare_update(new, old, ask.subresource)
+    errors = [
+        *metadata_update_errors(new, old, resource),
+        *strategy.validate_update(new, old, ask.subresource),
+    ]
+    warnings = strategy.warnings(new, old)
+    refuse(resource, new, errors, warnings)
+    new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
+    return strategy.emit(new), warnings
+
+
+def _track(new: Object, old: Object | None, ask: Ask, options: WriteOptions, now: str) -> None:
+    """Who wrote what: into ``managedFields``."""
+    track_update(
+        new,
+        old,
+        manager=options.manager,
+        api_version=ask.resource.api_version,
+        subresource=ask.subresource,
+        now=now,
+        type=ask.resource.type,
+        only=tracked_fields(ask.resource, ask.subresource),
+    )
+
+
+def tracked_fields(resource: Resource, subresource: str) -> Filter:
+    """The fields that a write to this endpoint can come to own."""
+    has_status = resource.subresource("status") is not None
+    return resets(resource.group, resource.kind, subresource, has_status=has_status)
+
+
+def refuse(
+    resource: Resource, obj: Object, errors: Sequence[FieldError], warnings: Sequence[str] = ()
+) -> None:
+    if errors:
+        group = "" if resource.stored_as == "events" else resource.group  # named as it is stored
+        refusal = invalid(obj.get("kind") or resource.kind, group, obj["metadata"].get("name", ""), errors)
+        refusal.warnings = tuple(warnings)
+        raise refusal
+
+
+def check_version(new: Object, old: Object, resource: Resource, *, is_put: bool) -> None:
+    """Whoever names the version that it saw is refused where there is a newer one."""
+    said, found = new["metadata"].get("resourceVersion", ""), old["metadata"]
+    name = found["name"]
+    if not said and is_put and not resource.strategy.allows_unconditional_update:
+        wrong = FieldError("invalid", "metadata.resourceVersion", "must be specified for an update", 0)
+        raise invalid(resource.plural, resource.group, name, [wrong])
+    uid = new["metadata"].get("uid")
+    if is_put and uid and uid != found["uid"]:
+        raise conflict(
+            resource.plural,
+            resource.group,
+            name,
+            f"StorageError: invalid object, Code: 4, Key: {_storage_key(resource, found)}, "
+            f"ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, "
+            f"UID in object meta: {found['uid']}",
+        )
+    if said in ("", "0"):
+        return
+    if not said.isdecimal():
+        raise StatusError(500, "", f'strconv.ParseUint: parsing "{said}": invalid syntax')
+    if said != found["resourceVersion"]:
+        raise conflict(resource.plural, resource.group, name, MODIFIED)
+
+
+def _storage_key(resource: Resource, metadata: Object) -> str:
+    parts = [
+        "registry",
+        *([resource.group] if resource.group and resource.is_custom else []),
+        resource.plural,
+    ]
+    parts += [metadata["namespace"]] if resource.namespaced else []
+    return "/" + "/".join([*parts, metadata["name"]])
+
+
+def encoder(obj: Object) -> Encode:
+    """Writes an object down, once its revision is known."""
+
+    def encode(revision: int) -> bytes:
+        obj["metadata"]["resourceVersion"] = str(revision)
+        return msgspec.json.encode(obj)
+
+    return encode

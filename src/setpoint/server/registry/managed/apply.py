@@ -1,0 +1,299 @@
+"""Decides what a server-side apply makes of an object, and who owns what afterwards.
+
+The promises:
+
+1. What is applied is in the result, and its applier owns it.
+2. A field that another manager owns and whose value would change is a conflict, unless it is forced; then
+   its owner loses it.  The same value is no conflict: it is owned together.
+3. What the applier applied before and no longer does is removed, unless somebody else owns it too.
+4. Applied again without a difference, nothing changes, not even the time.
+5. An object that nobody's fields are known of was written before the first apply: ``before-first-apply``
+   owns it all.
+6. ``kubectl`` may take over what it applied client-side (the last-applied annotation says what), without
+   force; the annotation is then kept up to date.
+
+The result is neither defaulted nor checked: the flow of a write does that with it, as with any object.  It
+shares nothing with what came in but entries of managedFields, which nobody changes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from setpoint.api.patches import same
+from setpoint.server.golang import encoded, quoted
+from setpoint.server.registry.managed import sets
+from setpoint.server.registry.managed.managers import (
+    BEFORE_FIRST_APPLY,
+    Entry,
+    Filter,
+    Managed,
+    Manager,
+    decode,
+    encode,
+    fitting,
+    resets,
+    take,
+    update,
+)
+from setpoint.server.registry.managed.sets import BadFieldsError, Fields, Path
+from setpoint.server.registry.managed.typed import (
+    compare,
+    compare_whole,
+    copied,
+    fields_of,
+    is_custom,
+    merge,
+    misfits,
+    remove,
+    with_named_members,
+    zero,
+)
+from setpoint.server.registry.types import Type
+from setpoint.server.statuses import StatusError, bad_request
+
+Object = dict[str, Any]
+
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+_LARGEST_ANNOTATIONS: Final = 256 * 1024  # bytes of all names and values
+
+_STRIPPED: Final = sets.union(
+    {"f:apiVersion": {}, "f:kind": {}},
+    {
+        "f:metadata": {
+            ".": {},
+            **{
+                "f:" + name: {}
+                for name in (
+                    "name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName",
+                    "generation", "managedFields", "resourceVersion",
+                )
+            },
+        }
+    },
+)  # fmt: skip
+
+
+class Conflict(NamedTuple):
+    """A field that another manager owns."""
+
+    manager: Manager
+    path: Path
+
+
+class _ConflictsError(Exception):
+    def __init__(self, conflicts: list[Conflict]) -> None:
+        super().__init__(conflicts)
+        self.conflicts = conflicts
+
+
+def apply(
+    live: Object | None,
+    intent: Object,
+    *,
+    manager: str,
+    api_version: str,
+    subresource: str,
+    force: bool,
+    now: str,
+    type: Type,  # noqa: A002 - the word of the whole registry
+    kind: str = "",
+    only: Filter | None = None,
+) -> Object:
+    """The object that an apply of ``intent`` leaves, with its managedFields; ``live`` is None if it makes it.
+
+    ``kind`` is that of the endpoint; left out, it is the live object's.  ``only`` is ``resets(...)`` of
+    the endpoint.  Raises StatusError: 400 for another type or version, 409 for conflicts, 500 for an intent
+    that does not fit its type.
+    """
+    kind = kind or (live or intent).get("kind", "")
+    if (_text(intent, "apiVersion"), _text(intent, "kind")) != (api_version, kind):
+        raise bad_request(f"invalid object type: {_type_text(intent)}")
+    if only is None:
+        only = resets(api_version.rpartition("/")[0], kind, subresource)
+    there = live if live is not None else {"metadata": {}, **zero(type)}
+    try:
+        managed = decode(there["metadata"].get("managedFields"))
+    except BadFieldsError as error:
+        raise StatusError(500, "", f"failed to decode managed fields: {error}") from None
+    if not managed:
+        first = Manager(BEFORE_FIRST_APPLY, "Update", api_version, subresource)
+        changed, removed = compare(zero(type), there, type)
+        update(managed, only(changed), only(removed), first, now)
+    _check(intent, type)
+    applier = Manager(manager or "unknown", "Apply", "", subresource)
+    asked = _Asked(intent, applier, api_version, now, type, only)
+    managed = fitting(managed, type)
+    try:
+        result = _applied(there, managed, asked, force=force)
+    except _ConflictsError as error:
+        conflicts = error.conflicts
+        if manager == "kubectl":
+            allowed = _applied_by_client(there, api_version, type)
+            if allowed is not None:
+                conflicts = [one for one in conflicts if not sets.has(allowed, one.path)]
+        if conflicts:
+            raise _refusal(conflicts) from None
+        result = _applied(there, managed, asked, force=True)
+    if manager == "kubectl":
+        result = _with_last_applied(result, intent)
+    return result
+
+
+class _Asked(NamedTuple):
+    intent: Object
+    applier: Manager
+    version: str
+    now: str
+    type: Type
+    only: Filter
+
+
+def _applied(live: Object, before: Managed, asked: _Asked, *, force: bool) -> Object:
+    intent, applier, version, now, type_, only = asked
+    managed = dict(before)
+    last = managed.get(applier)
+    managed[applier] = Entry(only(fields_of(intent, type_)), version, last.time if last else None)
+    new = merge(live, intent, type_)
+    if last is not None and sets.difference(last.fields, managed[applier].fields):
+        new = _pruned(new, managed, last.fields, type_)
+    changed, removed = compare(live, new, type_)
+    changed, removed = only(changed), only(removed)
+    if not force:
+        conflicts = [
+            Conflict(one, path)
+            for one in sorted(managed, key=lambda one: one.text)
+            if one != applier
+            for path in sets.paths(sets.intersection(managed[one].fields, changed))
+        ]
+        if conflicts:
+            raise _ConflictsError(conflicts)
+    take(managed, changed, removed, but=applier)
+    time = (last.time if last else None) if _is_same(live, new, type_) else now
+    fields = sets.difference(managed.pop(applier).fields, _STRIPPED)
+    if last is not None and (last.fields, last.version, last.time) == (fields, version, time):
+        managed[applier] = last
+    elif fields:
+        managed[applier] = Entry(fields, version, time)
+    metadata = {name: copied(value) for name, value in new["metadata"].items() if name != "managedFields"}
+    if managed:
+        metadata["managedFields"] = encode(managed)
+    rest = {name: copied(value) for name, value in new.items() if name != "metadata"}
+    return {**rest, "metadata": metadata}
+
+
+def _pruned(merged: Object, managed: Managed, last: Fields, type_: Type) -> Object:
+    """Without what the applier applied last and nobody owns now."""
+    last = with_named_members(last, type_)
+    there = with_named_members(fields_of(merged, type_), type_)
+    claimed: Fields = {}
+    for entry in managed.values():
+        claimed = sets.union(claimed, entry.fields)
+    claimed = with_named_members(claimed, type_)
+    # Removing a field removes all below it: first see what would stay, and give back what is claimed.
+    pruned = remove(merged, last, type_) or {}
+    stays = with_named_members(fields_of(pruned, type_), type_)
+    pruned = remove(merged, sets.difference(there, sets.union(stays, claimed)), type_) or {}
+    # What went with it although the applier never applied it comes back too.
+    stays = with_named_members(fields_of(pruned, type_), type_)
+    gone = sets.intersection(sets.difference(there, stays), last)
+    result: Object = remove(merged, gone, type_)
+    return result
+
+
+def _is_same(live: Object, new: Object, type_: Type) -> bool:
+    # What true and 1 are is not in doubt where every field has a type.
+    return same(live, new) if is_custom(type_) else live == new
+
+
+# ── Refusals ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _check(intent: Object, type_: Type) -> None:
+    metadata = intent.get("metadata")
+    if isinstance(metadata, dict) and isinstance(metadata.get("managedFields"), list):
+        raise bad_request("metadata.managedFields must be nil")
+    wrong = misfits(intent, type_)
+    if wrong:
+        about = metadata if isinstance(metadata, dict) else {}
+        named = f"{about.get('namespace', '')}/{about.get('name', '')}; {_type_text(intent)}"
+        said = wrong[0] if len(wrong) == 1 else "\n  ".join(["errors:", *wrong])
+        raise StatusError(500, "", f"failed to create typed patch object ({named}): {said}")
+
+
+def _type_text(obj: Object) -> str:
+    group, _, version = _text(obj, "apiVersion").rpartition("/")
+    return f"{group}/{version}, Kind={_text(obj, 'kind')}"
+
+
+def _text(obj: Object, name: str) -> str:
+    value = obj.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _refusal(conflicts: list[Conflict]) -> StatusError:
+    causes = [
+        {
+            "reason": "FieldManagerConflict",
+            "message": f"conflict with {_named(one.manager)}",
+            "field": sets.path_text(one.path),
+        }
+        for one in conflicts
+    ]
+    if len(conflicts) == 1:
+        only = conflicts[0]
+        said = f"1 conflict: conflict with {_named(only.manager)}: {sets.path_text(only.path)}"
+    else:
+        lines: list[str] = []
+        by: Manager | None = None
+        for one in conflicts:
+            if one.manager != by:
+                by = one.manager
+                lines.append(f"conflicts with {_named(by)}:")
+            lines.append(f"- {sets.path_text(one.path)}")
+        said = f"{len(conflicts)} conflicts: " + "\n".join(lines)
+    return StatusError(409, "Conflict", f"Apply failed with {said}", details={"causes": causes})
+
+
+def _named(manager: Manager) -> str:
+    text = quoted(manager.name)
+    if manager.subresource:
+        text += f" with subresource {quoted(manager.subresource)}"
+    return f"{text} using {manager.version}" if manager.operation == "Update" else text
+
+
+# ── From client-side apply to server-side apply ─────────────────────────────────────────────────────
+
+
+def _applied_by_client(live: Object, api_version: str, type_: Type) -> Fields | None:
+    """What kubectl applied from the client and is still as it was applied; None if that is not known."""
+    text = (live["metadata"].get("annotations") or {}).get(LAST_APPLIED)
+    if not text:
+        return None
+    try:
+        last = msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return None
+    if not isinstance(last, dict) or last.get("apiVersion") != api_version or misfits(last, type_):
+        return None
+    changed, removed = compare_whole(last, live, type_)
+    return sets.difference(sets.difference(fields_of(last, type_), changed), removed)
+
+
+def _with_last_applied(obj: Object, intent: Object) -> Object:
+    annotations = obj["metadata"].get("annotations")
+    if not annotations or not annotations.get(LAST_APPLIED):
+        return obj
+    said = dict(intent)
+    metadata = intent.get("metadata") or {}
+    if metadata.get("annotations") is not None:
+        kept = {name: value for name, value in metadata["annotations"].items() if name != LAST_APPLIED}
+        said["metadata"] = {**metadata, "annotations": kept}
+    text = encoded(said) + "\n"
+    others = {name: value for name, value in annotations.items() if name != LAST_APPLIED}
+    size = sum(len(name.encode()) + len(value.encode()) for name, value in others.items())
+    if size + len(LAST_APPLIED) + len(text.encode()) <= _LARGEST_ANNOTATIONS:
+        others[LAST_APPLIED] = text
+    return {**obj, "metadata": {**obj["metadata"], "annotations": others}}

@@ -1,0 +1,361 @@
+"""Keeps the record of who wrote which field: ``metadata.managedFields`` after a create, update or patch.
+
+The promises:
+
+1. Whoever changes a field owns it, and nobody else does any longer; a field that is gone has no owner.
+2. An entry's time changes when its manager writes something, not when others take fields from it.
+3. A client that leaves managedFields out, or sends what cannot be read, changes nothing in it; one empty
+   entry (``[{}]``), or an empty list for a built-in kind, clears it: it stays empty until the next apply.
+4. Ten managers that update are kept apart; the oldest are folded into ``ancient-changes``.
+5. Nobody owns an object's identity or its versions, nor what the request could not have written (status
+   on the object itself, spec on its status).
+
+Decides: entries, their order, and what an update makes of them.  ``apply.py`` decides what an apply does;
+the flow of a write calls ``track_update`` on the object as it was decoded and defaulted, before it is
+prepared, and ``keep_times`` when it is ready to be stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from setpoint.server.registry.managed import sets
+from setpoint.server.registry.managed.sets import BadFieldsError, Fields
+from setpoint.server.registry.managed.typed import compare, fitted, is_custom, zero
+from setpoint.server.registry.types import Type
+
+Object = dict[str, Any]
+Filter = Callable[[Fields], Fields]
+
+_encode = msgspec.json.encode
+
+MOST_UPDATERS: Final = 10
+ANCIENT: Final = "ancient-changes"
+BEFORE_FIRST_APPLY: Final = "before-first-apply"
+
+
+class Manager(NamedTuple):
+    """Whom an entry is about.  An applier is the same one in whatever version it applies."""
+
+    name: str
+    operation: str  # Apply or Update
+    version: str  # apiVersion; empty for an applier
+    subresource: str
+
+    @property
+    def text(self) -> str:
+        """What managers are sorted by."""
+        said = {"manager": self.name, "operation": self.operation}
+        if self.version:
+            said["apiVersion"] = self.version
+        if self.subresource:
+            said["subresource"] = self.subresource
+        return _encode(said).decode()
+
+
+class Entry(NamedTuple):
+    """What a manager owns."""
+
+    fields: Fields
+    version: str
+    time: str | None
+    wire: Object | None = None  # the entry as it was read, while it is unchanged
+
+
+Managed = dict[Manager, Entry]
+
+
+# ── What a request may not write ────────────────────────────────────────────────────────────────────
+
+
+def excluding(*paths: Sequence[str]) -> Filter:
+    """Leaves out these fields and everything below them."""
+    roots: Fields = {}
+    for path in paths:
+        roots = sets.union(roots, sets.single(tuple("f:" + name for name in path)))
+    return lambda fields: sets.without(fields, roots)
+
+
+def _including(*paths: Sequence[str]) -> Filter:
+    """Leaves only what is at or below these paths; ``*`` is any element."""
+    return lambda fields: _within(fields, paths)
+
+
+def _within(fields: Fields, paths: Sequence[Sequence[str]]) -> Fields:
+    kept: Fields = {}
+    for element, below in fields.items():
+        rests = [path[1:] for path in paths if path[0] in {"*", element[2:]}]
+        if element == sets.SELF or not rests:
+            continue
+        if not all(rests):
+            kept[element] = below
+            continue
+        inside = _within(below, rests)
+        if sets.is_member(below):
+            inside = {sets.SELF: {}, **inside} if inside else {}
+        elif not inside:
+            continue
+        kept[element] = inside
+    return kept
+
+
+def _everything(fields: Fields) -> Fields:
+    return fields
+
+
+_STATUS: Final = excluding(["status"])
+_SPEC: Final = excluding(["spec"])
+_SPEC_AND_METADATA: Final = excluding(["spec"], ["metadata"])
+_RESETS: Final[Mapping[tuple[str, str, str], Filter]] = {
+    ("apps", "Deployment", "status"): excluding(["spec"], ["metadata", "labels"]),
+    ("", "Pod", "status"): excluding(
+        ["spec"], ["metadata", "deletionTimestamp"], ["metadata", "ownerReferences"]
+    ),
+    ("", "Pod", "ephemeralcontainers"): _including(["spec", "ephemeralContainers"]),
+    ("", "Pod", "resize"): _including(
+        *(
+            ["spec", containers, "*", field]
+            for containers in ("containers", "initContainers")
+            for field in ("resources", "resizePolicy")
+        )
+    ),
+    ("", "Namespace", "finalize"): _STATUS,
+    ("certificates.k8s.io", "CertificateSigningRequest", ""): excluding(["spec"], ["status"]),
+    ("certificates.k8s.io", "CertificateSigningRequest", "status"): excluding(
+        ["spec"], ["status", "conditions"]
+    ),
+    ("certificates.k8s.io", "CertificateSigningRequest", "approval"): excluding(
+        ["spec"], ["status", "certificate"]
+    ),
+}
+# Built-in kinds whose status endpoint lets the metadata be written too.
+_METADATA_WITH_STATUS: Final = frozenset(
+    {"DaemonSet", "ReplicaSet", "StatefulSet", "HorizontalPodAutoscaler", "CronJob", "Job", "Namespace",
+     "Node", "PersistentVolume", "PersistentVolumeClaim", "ReplicationController", "ResourceQuota",
+     "Service", "Ingress", "PodDisruptionBudget"}
+)  # fmt: skip
+_GROUPS: Final = frozenset({"", "apps", "autoscaling", "batch", "networking.k8s.io", "policy"})
+
+
+def resets(group: str, kind: str, subresource: str, *, has_status: bool = True) -> Filter:
+    """What a request to this endpoint may come to own, of all that it seems to change.
+
+    ``has_status`` is False for a custom kind without a status subresource: there, status is plain data.
+    """
+    special = _RESETS.get((group, kind, subresource))
+    if special is not None:
+        return special
+    if subresource == "status":
+        return _SPEC if group in _GROUPS and kind in _METADATA_WITH_STATUS else _SPEC_AND_METADATA
+    return _STATUS if not subresource and has_status else _everything
+
+
+# ── Reading and writing entries ─────────────────────────────────────────────────────────────────────
+
+
+def decode(entries: Any, *, trusted: bool = True) -> Managed:
+    """The entries of an object; raises BadFieldsError where one cannot be read.
+
+    ``trusted`` is False for what a client sent: its sets are brought into their canonical form.
+    """
+    managed: Managed = {}
+    for entry in entries or ():
+        operation, version = entry.get("operation", ""), entry.get("apiVersion", "")
+        if operation not in {"Apply", "Update"}:
+            raise BadFieldsError("operation must be `Apply` or `Update`")
+        if not version:
+            raise BadFieldsError("apiVersion must not be empty")
+        if entry.get("fieldsType") != "FieldsV1":
+            raise BadFieldsError(f"invalid fieldsType {entry.get('fieldsType')!r}")
+        fields = entry.get("fieldsV1") or {}
+        manager = Manager(
+            entry.get("manager", ""),
+            operation,
+            "" if operation == "Apply" else version,
+            entry.get("subresource", ""),
+        )
+        if trusted:
+            managed[manager] = Entry(fields, version, entry.get("time"), entry)
+        else:
+            managed[manager] = Entry(sets.read(fields), version, entry.get("time"))
+    return managed
+
+
+def encode(managed: Managed) -> list[Object]:
+    """The entries, in their order: operation, time, name, version, subresource."""
+    return [
+        entry.wire if entry.wire is not None else _wire(manager, entry)
+        for manager, entry in sorted(managed.items(), key=_place)
+    ]
+
+
+def _place(item: tuple[Manager, Entry]) -> tuple[str, str, str, str, str]:
+    manager, entry = item
+    return manager.operation, entry.time or "", manager.name, entry.version, manager.subresource
+
+
+def _wire(manager: Manager, entry: Entry) -> Object:
+    wire: Object = {}
+    if manager.name:
+        wire["manager"] = manager.name
+    wire["operation"] = manager.operation
+    wire["apiVersion"] = entry.version
+    if entry.time is not None:
+        wire["time"] = entry.time
+    wire["fieldsType"] = "FieldsV1"
+    wire["fieldsV1"] = sets.in_order(entry.fields)
+    if manager.subresource:
+        wire["subresource"] = manager.subresource
+    return wire
+
+
+# ── An update ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def track_update(
+    new: Object,
+    old: Object | None,
+    *,
+    manager: str,
+    api_version: str,
+    subresource: str,
+    now: str,
+    type: Type,  # noqa: A002 - the word of the whole registry
+    only: Filter | None = None,
+) -> None:
+    """Sets the managedFields of ``new``, which a create (``old`` is None), update or patch made of ``old``.
+
+    Both are as they are emitted: decoded, defaulted, empty values written as Go writes them.  ``only`` is
+    ``resets(...)`` of the endpoint; left out, it is that of a kind with a status.
+    """
+    metadata: Object = new["metadata"]
+    before: Sequence[Object] = (old["metadata"].get("managedFields") or ()) if old is not None else ()
+    sent = metadata.pop("managedFields", None)
+    if sent == [] and is_custom(type):
+        sent = None  # custom objects lose empty lists of metadata before anybody looks at them
+    managed = _known(sent, before, subresource)
+    if not managed and old is not None:
+        return  # cleared, or from before there was tracking: it starts with the first apply
+    if only is None:
+        only = resets(_group(api_version), new.get("kind", ""), subresource)
+    updater = Manager(manager or "unknown", "Update", api_version, subresource)
+    managed = fitting(managed, type)
+    try:
+        changed, removed = compare(old if old is not None else zero(type), new, type)
+    except ValueError:
+        pass  # an item that nothing can name: validation has its say, and until then owners stay who they are
+    else:
+        update(managed, only(changed), only(removed), updater, now)
+    if managed:
+        metadata["managedFields"] = encode(managed)
+
+
+def update(managed: Managed, changed: Fields, removed: Fields, updater: Manager, now: str) -> None:
+    """Moves what changed to ``updater``."""
+    take(managed, changed, removed)
+    if changed:
+        mine = managed.get(updater)
+        fields = changed if mine is None else sets.union(changed, mine.fields)
+        managed[updater] = Entry(fields, updater.version, now)
+    _fold(managed)
+
+
+def take(managed: Managed, changed: Fields, removed: Fields, *, but: Manager | None = None) -> None:
+    """Takes from every manager (``but`` one) what it owns of these fields."""
+    for manager, entry in list(managed.items()):
+        if manager == but:
+            continue
+        fields = sets.difference(sets.difference(entry.fields, changed), removed)
+        if not fields:
+            del managed[manager]
+        elif fields is not entry.fields:
+            managed[manager] = Entry(fields, entry.version, entry.time)
+
+
+def fitting(managed: Managed, type_: Type) -> Managed:
+    """The entries as they would be, had the type always been what it is; only custom kinds' types change."""
+    if not is_custom(type_):
+        return managed
+    result: Managed = {}
+    for manager, entry in managed.items():
+        fields = fitted(entry.fields, type_)
+        result[manager] = entry if fields is entry.fields else Entry(fields, entry.version, entry.time)
+    return result
+
+
+def _known(sent: Any, before: Sequence[Object], subresource: str) -> Managed:
+    """The entries to start from: those that the request sent, if it may and can, else those there are."""
+    if subresource or sent is None or sent == before:
+        return _readable(before)
+    if sent in ([], [{}]):
+        return {}
+    try:
+        return decode(sent, trusted=False) or _readable(before)
+    except (BadFieldsError, AttributeError, TypeError):
+        return _readable(before)
+
+
+def _readable(entries: Sequence[Object]) -> Managed:
+    try:
+        return decode(entries)
+    except BadFieldsError:
+        return {}
+
+
+def _group(api_version: str) -> str:
+    group, slash, _ = api_version.rpartition("/")
+    return group if slash else ""
+
+
+def _fold(managed: Managed) -> None:
+    """Keeps the updaters to ten: the oldest of a version become one."""
+    updaters = [manager for manager in managed if manager.operation == "Update"]
+    left = len(updaters)
+    if left <= MOST_UPDATERS:
+        return
+    updaters.sort(key=lambda manager: (managed[manager].time or "", manager.text))
+    first: dict[str, Manager] = {}  # by version: it is renamed when a second one joins it
+    for manager in updaters:
+        if left <= MOST_UPDATERS:
+            return
+        entry = managed[manager]
+        bucket = Manager(ANCIENT, "Update", entry.version, "")
+        if entry.version not in first:
+            first[entry.version] = manager
+            continue
+        if bucket not in managed:
+            managed[bucket] = managed.pop(first[entry.version])
+        managed[bucket] = Entry(sets.union(entry.fields, managed[bucket].fields), entry.version, entry.time)
+        if manager != bucket:
+            del managed[manager]
+        left -= 1
+
+
+# ── When the object is ready to be stored ───────────────────────────────────────────────────────────
+
+
+def keep_times(new: Object, old: Object) -> None:
+    """Puts the old times back where nothing but times differs, so that the write is none.
+
+    Called on the object as it would be stored: defaults, normal forms and what the kind itself resets may
+    have made it what it was.
+    """
+    after, before = new["metadata"].get("managedFields"), old["metadata"].get("managedFields")
+    if not after or not before or len(after) != len(before) or after == before:
+        return
+    if any(_timeless(a) != _timeless(b) for a, b in zip(after, before, strict=True)):
+        return
+    if _rest(new) == _rest(old):
+        new["metadata"]["managedFields"] = before
+
+
+def _timeless(entry: Object) -> Object:
+    return {name: value for name, value in entry.items() if name != "time"}
+
+
+def _rest(obj: Object) -> Object:
+    metadata = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
+    return {**obj, "metadata": metadata}

@@ -1,0 +1,280 @@
+"""Performs patches: one door for JSON patches, merge patches and strategic merge patches.
+
+``patched(obj, body, content_type, resource)`` is the patched object, which shares nothing with ``obj``;
+``read`` and ``perform`` are its two halves, for who performs a patch again when somebody else was faster, or
+wants to know which keys the body had twice (``Patch.doubled``).
+
+The refusals are Kubernetes' own: 415 for a media type that the resource does not take (custom ones have no
+strategic merge), 400 for what is no patch, 413 for more than 10,000 operations, 422 for operations that
+cannot be performed.  JSON patches are performed as its library does: an index may be negative, ``replace``
+of a missing field adds it, what a test compares is compared as it was written (1 is not 1.0).
+
+Not here: server-side apply (``managed/apply.py``); whether the result is an object of its type
+(``conform.py``).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, Literal, NamedTuple
+
+import msgspec
+
+from setpoint.api.patches import APPLY_CONTENT_TYPE, JsonPatch, MergePatch, StrategicPatch
+from setpoint.server.golang import encoded, same
+from setpoint.server.registry import strategic
+from setpoint.server.registry.bodies import read_json
+from setpoint.server.registry.doubled import plain
+from setpoint.server.registry.resources import Object, Resource
+from setpoint.server.statuses import FieldError, StatusError, bad_request, invalid, unsupported_media_type
+
+MOST_OPERATIONS: Final = 10_000
+MOST_COPIED: Final = 3 * 1024 * 1024  # bytes that the copies of one patch may add
+
+Kind = Literal["json", "merge", "strategic"]
+_KINDS: Final[dict[str, Kind]] = {
+    JsonPatch.content_type: "json",
+    MergePatch.content_type: "merge",
+    StrategicPatch.content_type: "strategic",
+}
+
+
+class Patch(NamedTuple):
+    """A patch that was read from a body."""
+
+    kind: Kind
+    value: Any
+    doubled: list[str]  # the keys that were there twice, as fieldValidation says it
+
+
+def patched(obj: Object, body: bytes, content_type: str, resource: Resource) -> Object:
+    """``obj`` as the patch leaves it."""
+    return perform(read(body, content_type, resource), obj, resource)
+
+
+def read(body: bytes, content_type: str, resource: Resource) -> Patch:
+    """The patch of a body, if the resource takes such patches."""
+    kind = _KINDS.get(content_type.partition(";")[0].strip())
+    if kind is None or (kind == "strategic" and resource.is_custom):
+        raise _other_media(resource)
+    try:
+        value, doubled = plain(read_json(body))
+    except ValueError:
+        raise bad_request("invalid JSON patch") from None
+    if kind == "json":
+        _check_operations(value)
+        doubled = [f"json patch {one}" for one in doubled]
+    elif value is None and kind == "merge":
+        raise bad_request("Invalid JSON Patch")
+    elif value is not None and not isinstance(value, dict):
+        told = f"json: cannot unmarshal {_go_kind(value)} into Go value of type map[string]interface {{}}"
+        raise bad_request(told if kind == "strategic" else f"error decoding patch: {told}")
+    return Patch(kind, value, doubled)
+
+
+def perform(patch: Patch, obj: Object, resource: Resource) -> Object:
+    """``obj`` as the patch leaves it; the patch may be performed again."""
+    if patch.kind == "json":
+        return _performed(patch.value or [], _copy(obj))
+    value: Object = patch.value or {}
+    if patch.kind == "merge":
+        return _copy(_merged(obj, value))
+    return _copy(strategic.merged(obj, _copy(value), resource.type))
+
+
+def _other_media(resource: Resource) -> StatusError:
+    if not resource.is_custom:
+        return StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type", details={})
+    return unsupported_media_type(JsonPatch.content_type, MergePatch.content_type, APPLY_CONTENT_TYPE)
+
+
+def _copy(obj: Object) -> Object:
+    return {name: _copied(value) for name, value in obj.items()}
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _copied(below) for name, below in value.items()}
+    if isinstance(value, list):
+        return [_copied(item) for item in value]
+    return value
+
+
+def _go_kind(value: Any) -> str:
+    kinds = {str: "string", bool: "bool", list: "array", dict: "object"}
+    return kinds.get(type(value), "number")
+
+
+# ── Merge patches ───────────────────────────────────────────────────────────────────────────────────
+
+
+def _merged(there: Object, patch: Object) -> Object:
+    result = dict(there)
+    for name, value in patch.items():
+        current = result.get(name)
+        if value is None:
+            result.pop(name, None)
+        elif isinstance(current, dict):
+            result[name] = _merged(current, value) if isinstance(value, dict) else value
+        else:
+            result[name] = _without_nulls(value)
+    return result
+
+
+def _without_nulls(value: Any) -> Any:
+    """Objects lose their nulls, in lists too; a list keeps its own."""
+    if isinstance(value, dict):
+        return {name: _without_nulls(below) for name, below in value.items() if below is not None}
+    if isinstance(value, list):
+        return [_without_nulls(item) for item in value]
+    return value
+
+
+# ── JSON patches ────────────────────────────────────────────────────────────────────────────────────
+
+
+class _CannotError(Exception):
+    """An operation cannot be performed; never leaves this file."""
+
+
+def _check_operations(operations: Any) -> None:
+    if operations is None:
+        return
+    if not isinstance(operations, list):
+        raise _undecodable(_go_kind(operations), "value of type []handlers.jsonPatchOp")
+    for operation in operations:
+        if not isinstance(operation, dict):
+            if operation is not None:
+                raise _undecodable(_go_kind(operation), "value of type handlers.jsonPatchOp")
+            continue
+        for name in ("op", "path", "from"):
+            if (said := operation.get(name)) is not None and not isinstance(said, str):
+                raise _undecodable(_go_kind(said), f"struct field jsonPatchOp.{name} of type string")
+    if len(operations) > MOST_OPERATIONS:
+        raise StatusError(
+            413,
+            "RequestEntityTooLarge",
+            "Request entity too large: The allowed maximum operations in a JSON patch is "
+            f"{MOST_OPERATIONS}, got {len(operations)}",
+        )
+
+
+def _undecodable(kind: str, into: str) -> StatusError:
+    return bad_request(f"error decoding patch: json: cannot unmarshal {kind} into Go {into}")
+
+
+def _performed(operations: list[Object | None], document: Any) -> Object:
+    copied = 0
+    try:
+        for operation in operations:
+            document, copied = _perform(operation or {}, document, copied)
+    except _CannotError:
+        raise StatusError(
+            422, "Invalid", "the server rejected our request due to an error in our request", details={}
+        ) from None
+    if not isinstance(document, dict):
+        why = (
+            "couldn't get version/kind; json parse error: json: cannot unmarshal array into Go value of type "
+            'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; '
+            'Kind string "json:\\"kind,omitempty\\"" }'
+        )
+        raise invalid("", "", "", [FieldError("invalid", "patch", why, encoded(document))])
+    return document
+
+
+def _perform(operation: Object, document: Any, copied: int) -> tuple[Any, int]:
+    path, value = operation.get("path"), _copied(operation.get("value"))
+    if not isinstance(path, str):
+        raise _CannotError
+    match operation.get("op"):
+        case "add":
+            _add(*_find(document, path), value)
+        case "remove":
+            _remove(*_find(document, path))
+        case "replace" if not path:
+            if not isinstance(value, dict | list):
+                raise _CannotError
+            return value, copied
+        case "replace":
+            holder, key = _find(document, path)
+            if isinstance(holder, list):
+                holder[_index(key, len(holder))] = value
+            else:
+                holder[key] = value
+        case "move":
+            origin = _find(document, _from(operation))
+            moved = _get(*origin)
+            _remove(*origin)
+            _add(*_find(document, path), moved)
+        case "copy":
+            taken = _copied(_get(*_find(document, _from(operation))))
+            copied += len(msgspec.json.encode(taken))
+            if copied > MOST_COPIED:
+                raise _CannotError
+            _add(*_find(document, path), taken)
+        case "test":
+            there = _get(*_find(document, path)) if path else document
+            if not same(there, value):
+                raise _CannotError
+        case _:
+            raise _CannotError
+    return document, copied
+
+
+def _from(operation: Object) -> str:
+    origin = operation.get("from")
+    if not isinstance(origin, str):
+        raise _CannotError
+    return origin
+
+
+def _find(document: Any, path: str) -> tuple[Any, str]:
+    """What holds the value at a path, and under which name; the value itself need not be there."""
+    _, *steps = path.split("/")
+    if not steps:
+        raise _CannotError
+    holder = document
+    for step in steps[:-1]:
+        holder = _get(holder, _unescaped(step))
+        if not isinstance(holder, dict | list):
+            raise _CannotError
+    return holder, _unescaped(steps[-1])
+
+
+def _unescaped(step: str) -> str:
+    return re.sub("~[01]", lambda found: "/" if found[0] == "~1" else "~", step) if "~" in step else step
+
+
+def _get(holder: Any, key: str) -> Any:
+    return holder[_index(key, len(holder))] if isinstance(holder, list) else holder.get(key)
+
+
+def _add(holder: Any, key: str, value: Any) -> None:
+    if isinstance(holder, dict):
+        holder[key] = value
+    elif key == "-":
+        holder.append(value)
+    else:
+        holder.insert(_index(key, len(holder) + 1), value)
+
+
+def _remove(holder: Any, key: str) -> None:
+    if isinstance(holder, list):
+        del holder[_index(key, len(holder))]
+    elif key in holder:
+        del holder[key]
+    else:
+        raise _CannotError
+
+
+_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,18}")
+
+
+def _index(key: str, end: int) -> int:
+    """An index below ``end``, counted from the end if negative."""
+    if not _NUMBER.fullmatch(key):
+        raise _CannotError
+    index = int(key)
+    if not -end <= index < end:
+        raise _CannotError
+    return index + end if index < 0 else index

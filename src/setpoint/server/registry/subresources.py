@@ -1,0 +1,395 @@
+"""What lies beside plain reading and writing: scale, binding, eviction, and questions that store nothing.
+
+Each is a small function over the registry's verbs.  ``status`` and its like are not here: they are updates of
+a part, which the strategy judges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import msgspec
+
+from setpoint.api.patches import APPLY_CONTENT_TYPE
+from setpoint.api.selectors import LabelSelection
+from setpoint.server.registry import bodies, decoding, flow
+from setpoint.server.registry.facts import type_of
+from setpoint.server.registry.managed.apply import apply
+from setpoint.server.registry.managed.managers import track_update
+from setpoint.server.registry.managed.scale import from_scale, to_scale
+from setpoint.server.registry.patching import patched
+from setpoint.server.registry.requests import Answered, Ask, WriteOptions, write_options
+from setpoint.server.registry.resources import Object, Resource
+from setpoint.server.registry.served import Resources
+from setpoint.server.statuses import (
+    MODIFIED,
+    FieldError,
+    StatusError,
+    bad_request,
+    conflict,
+    invalid,
+    not_served,
+    too_many_requests,
+)
+from setpoint.server.storage.protocol import Changed, Record, Store
+
+_encode = msgspec.json.encode
+_decode = msgspec.json.decode
+_SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+# Updates of a part of the object itself, which its strategy judges.
+PARTS = frozenset({"status", "approval", "finalize", "ephemeralcontainers", "resize"})
+
+
+class Verbs(Protocol):
+    """What subresources need of the registry, which is such a thing."""
+
+    @property
+    def store(self) -> Store: ...
+
+    @property
+    def resources(self) -> Resources: ...
+
+    def now(self) -> str: ...
+
+    def live(self, ask: Ask) -> tuple[Record, Object]: ...
+
+    async def delete(self, ask: Ask) -> Answered: ...
+
+    async def change(
+        self,
+        ask: Ask,
+        options: WriteOptions,
+        wanted: Callable[[Object], Object],
+        warnings: list[str],
+        *,
+        is_put: bool = False,
+        is_tracked: bool = False,
+    ) -> Answered: ...
+
+
+class Subresources:
+    """Answers what is asked of a subresource, or of a kind that is only a question."""
+
+    def __init__(self, registry: Verbs) -> None:
+        self._registry = registry
+
+    async def answer(self, ask: Ask) -> Answered:
+        if ask.subresource == "scale":
+            return await self._scale(ask)
+        if ask.subresource == "binding" or ask.resource.plural == "bindings":
+            return await self._bind(ask)
+        if ask.subresource == "eviction":
+            return await self._evict(ask)
+        if ask.resource.strategy.is_virtual:
+            return self._review(ask)
+        raise not_served()
+
+    # ── Scale ───────────────────────────────────────────────────────────────────────────────────────
+
+    async def _scale(self, ask: Ask) -> Answered:
+        registry, resource = self._registry, ask.resource
+        scaling = scaling_of(resource)
+        if ask.verb == "get":
+            return Answered(200, _encode(scaling.scale_of(registry.live(ask)[1])))
+        is_apply = ask.verb == "patch" and bodies.media_type(ask.content_type) == APPLY_CONTENT_TYPE
+        options = write_options(ask, is_apply=is_apply)
+
+        def wanted(old: Object) -> Object:
+            """The object with the replicas, and the owners, that the scale has after the request."""
+            paths = {resource.api_version: scaling.path}
+            entries = old["metadata"].get("managedFields") or []
+            before = scaling.scale_of(old)
+            before["metadata"]["managedFields"] = to_scale(entries, paths)
+            after = _changed_scale(before, ask, options, registry.now())
+            new: Object = _decode(_encode(old))
+            scaling.set_replicas(new, _checked_replicas(after, old, resource))
+            if entries:
+                owned = after["metadata"].get("managedFields") or []
+                new["metadata"]["managedFields"] = from_scale(owned, entries, paths, resource.api_version)
+            return new
+
+        answered = await registry.change(ask, options, wanted, [], is_tracked=True)
+        return Answered(200, _encode(scaling.scale_of(_decode(answered.data))), None, answered.warnings)
+
+    # ── Pods: where they run, and whether they may be moved ──────────────────────────────────────────
+
+    async def _bind(self, ask: Ask) -> Answered:
+        registry = self._registry
+        binding = decoding.read_plain(ask, _plain(ask.resource, "", "v1", "Binding"))
+        target = binding.get("target") or {}
+        name = ask.name or (binding.get("metadata") or {}).get("name", "")
+        node = target.get("name", "")
+        if target.get("kind") not in (None, "", "Node"):
+            told = f'target.kind: Unsupported value: "{target["kind"]}": supported values: "Node", "<empty>"'
+            raise StatusError(500, "", told)
+        if not node:
+            raise invalid("Binding", "", name, [FieldError("required", "target.name")])
+        pods = registry.resources.builtin("", "v1", "pods")
+        pod = msgspec.structs.replace(ask, resource=pods, name=name, subresource="binding")
+
+        def bound(old: Object) -> Object:
+            if old["metadata"].get("deletionTimestamp"):
+                raise conflict(
+                    "pods/binding", "", name, f"pod {name} is being deleted, cannot be assigned to a host"
+                )
+            if old["spec"].get("nodeName"):
+                already = old["spec"]["nodeName"]
+                raise conflict(
+                    "pods/binding", "", name, f'pod {name} is already assigned to node "{already}"'
+                )
+            new: Object = _decode(_encode(old))
+            new["spec"]["nodeName"] = node
+            conditions = new.setdefault("status", {}).setdefault("conditions", [])
+            conditions[:] = [one for one in conditions if one.get("type") != "PodScheduled"]
+            conditions.append(
+                {
+                    "type": "PodScheduled",
+                    "status": "True",
+                    "lastProbeTime": None,
+                    "lastTransitionTime": registry.now(),
+                }
+            )
+            return new
+
+        await self._rewrite(pod, bound)
+        return Answered(201, _encode(_SUCCESS))
+
+    async def _rewrite(self, ask: Ask, wanted: Any) -> None:
+        """A change that the server itself makes: nobody owns it, nothing is validated."""
+        registry = self._registry
+        while True:
+            record, old = registry.live(ask)
+            emitted = ask.resource.strategy.emit(wanted(old))
+            try:
+                await registry.store.update(record.place, flow.encoder(emitted), record.revision)
+            except Changed:
+                continue
+            return
+
+    async def _evict(self, ask: Ask) -> Answered:
+        registry = self._registry
+        body = _plain(ask.resource, "policy", "v1", "Eviction")
+        eviction = decoding.read_plain(ask, body)
+        if (eviction.get("metadata") or {}).get("name", ask.name) != ask.name:
+            raise bad_request("name in URL does not match name in Eviction object")
+        record, pod = registry.live(msgspec.structs.replace(ask, subresource=""))
+        del record
+        ended = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed", "Pending")
+        if not ended and not pod["metadata"].get("deletionTimestamp"):
+            await self._take_budget(ask, pod)
+        options = eviction.get("deleteOptions") or {}
+        await registry.delete(
+            msgspec.structs.replace(
+                ask,
+                verb="delete",
+                subresource="",
+                body=_encode({"kind": "DeleteOptions", "apiVersion": "v1", **options}),
+                content_type="application/json",
+            )
+        )
+        return Answered(201, _encode(_SUCCESS))
+
+    async def _take_budget(self, ask: Ask, pod: Object) -> None:
+        registry = self._registry
+        budgets = registry.resources.builtin("policy", "v1", "poddisruptionbudgets")
+        labels = pod["metadata"].get("labels") or {}
+        found = []
+        for record in registry.store.listed(budgets.stored, ask.namespace):
+            budget = _decode(record.data)
+            selector = (budget.get("spec") or {}).get("selector")
+            if selector is not None and LabelSelection.from_object(selector).matches(labels):
+                found.append((record, budget))
+        if not found:
+            return
+        if len(found) > 1:
+            raise StatusError(
+                500,
+                "InternalError",
+                "This pod has more than one PodDisruptionBudget, "
+                "which the eviction subresource does not support.",
+            )
+        record, budget = found[0]
+        status, name = budget.setdefault("status", {}), budget["metadata"]["name"]
+        refused = "Cannot evict pod as it would violate the pod's disruption budget."
+        if (status.get("observedGeneration") or 0) < budget["metadata"].get("generation", 0):
+            raise too_many_requests(
+                refused,
+                10,
+                causes=[_cause(f"The disruption budget {name} is still being processed by the server.")],
+            )
+        if status.get("disruptionsAllowed", 0) <= 0:
+            needs, has = status.get("desiredHealthy", 0), status.get("currentHealthy", 0)
+            told = f"The disruption budget {name} needs {needs} healthy pods and has {has} currently"
+            raise too_many_requests(refused, 0, causes=[_cause(told)])
+        status["disruptionsAllowed"] -= 1
+        status.setdefault("disruptedPods", {})[pod["metadata"]["name"]] = registry.now()
+        try:
+            await registry.store.update(
+                record.place, flow.encoder(budgets.strategy.emit(budget)), record.revision
+            )
+        except Changed:
+            raise conflict(budgets.plural, budgets.group, name, MODIFIED) from None
+
+    # ── Questions ───────────────────────────────────────────────────────────────────────────────────
+
+    def _review(self, ask: Ask) -> Answered:
+        decoded = decoding.decode(ask)
+        obj, answer = decoded.object, _REVIEWS.get(ask.resource.kind)
+        if answer is None:
+            raise not_served()
+        obj["status"] = answer(obj, ask)
+        return Answered(201, _encode(ask.resource.strategy.emit(obj)), ask.resource)
+
+
+def _cause(message: str) -> Object:
+    return {"reason": "DisruptionBudget", "message": message}
+
+
+def _who(obj: Object, ask: Ask) -> Object:
+    del obj
+    user: Object = {"username": ask.user.name, "groups": list(ask.user.groups)}
+    if ask.user.uid:
+        user["uid"] = ask.user.uid
+    if ask.user.extra:
+        user["extra"] = {key: list(values) for key, values in ask.user.extra.items()}
+    return {"userInfo": user}
+
+
+def _may(obj: Object, ask: Ask) -> Object:
+    del obj, ask
+    return {"allowed": True}  # whoever has a credential may do everything
+
+
+def _rules(obj: Object, ask: Ask) -> Object:
+    del obj, ask
+    return {
+        "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
+        "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
+        "incomplete": False,
+    }
+
+
+_REVIEWS = {
+    "SelfSubjectReview": _who,
+    "SelfSubjectAccessReview": _may,
+    "SubjectAccessReview": _may,
+    "LocalSubjectAccessReview": _may,
+    "SelfSubjectRulesReview": _rules,
+}
+
+
+# ── Scaling ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Scaling(Protocol):
+    """How a Scale is made of an object."""
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """Of the replicas, in managedFields."""
+
+    def scale_of(self, obj: Object) -> Object: ...
+
+    def set_replicas(self, obj: Object, replicas: int) -> None: ...
+
+
+class _BuiltinScaling:
+    """Of the built-in kinds, which all keep their replicas in the same place."""
+
+    path = ("f:spec", "f:replicas")
+
+    def scale_of(self, obj: Object) -> Object:
+        metadata, spec = obj["metadata"], obj.get("spec") or {}
+        names = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+        status: Object = {"replicas": (obj.get("status") or {}).get("replicas", 0)}
+        if spec.get("selector"):
+            status["selector"] = _selector_text(spec["selector"])
+        return {
+            "kind": "Scale",
+            "apiVersion": "autoscaling/v1",
+            "metadata": {name: metadata[name] for name in names if name in metadata},
+            "spec": {"replicas": spec["replicas"]} if spec.get("replicas") else {},
+            "status": status,
+        }
+
+    def set_replicas(self, obj: Object, replicas: int) -> None:
+        obj["spec"]["replicas"] = replicas
+
+
+def scaling_of(resource: Resource) -> Scaling:
+    found: Scaling | None = getattr(resource.strategy, "scaled", None)
+    return found or _BuiltinScaling()
+
+
+def _selector_text(selector: Object) -> str:
+    if "matchLabels" in selector or "matchExpressions" in selector:
+        return str(LabelSelection.from_object(selector))
+    return ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
+
+
+def _changed_scale(before: Object, ask: Ask, options: WriteOptions, now: str) -> Object:
+    """What a PUT, a patch or an apply makes of a scale, with its owners."""
+    resource = _plain(ask.resource, "autoscaling", "v1", "Scale")
+    if bodies.media_type(ask.content_type) == APPLY_CONTENT_TYPE:
+        intent, _ = decoding.read_intent(ask, options.validation)
+        return apply(
+            before,
+            intent,
+            manager=options.manager,
+            api_version=resource.api_version,
+            subresource="scale",
+            force=options.is_forced,
+            now=now,
+            type=resource.type,
+            kind="Scale",
+        )
+    if ask.verb == "patch":
+        after = patched(before, ask.body, ask.content_type, resource)
+    else:
+        after = decoding.read_plain(ask, resource)
+        after.setdefault("metadata", {})
+    track_update(
+        after,
+        before,
+        manager=options.manager,
+        api_version=resource.api_version,
+        subresource="scale",
+        now=now,
+        type=resource.type,
+    )
+    return after
+
+
+def _checked_replicas(scale: Object, old: Object, resource: Resource) -> int:
+    metadata, name = scale.get("metadata") or {}, old["metadata"]["name"]
+    if metadata.get("name", name) != name:
+        raise bad_request(
+            f"the name of the object ({metadata['name']}) does not match the name on the URL ({name})"
+        )
+    said = metadata.get("resourceVersion", "")
+    if said and said != old["metadata"]["resourceVersion"]:
+        raise conflict(resource.plural, resource.group, name, MODIFIED)
+    if metadata.get("uid", old["metadata"]["uid"]) != old["metadata"]["uid"]:
+        raise conflict(
+            resource.plural, resource.group, name, "Precondition failed: UID in precondition differs"
+        )
+    replicas = (scale.get("spec") or {}).get("replicas", 0)
+    if not isinstance(replicas, int) or isinstance(replicas, bool) or replicas < 0:
+        told = "must be greater than or equal to 0"
+        raise invalid("Scale", "autoscaling", name, [FieldError("invalid", "spec.replicas", told, replicas)])
+    return replicas
+
+
+def _plain(resource: Resource, group: str, version: str, kind: str) -> Resource:
+    """A kind that is only a body: of the resource, but with a type of its own."""
+    return Resource(
+        group=group,
+        version=version,
+        plural=resource.plural,
+        kind=kind,
+        namespaced=resource.namespaced,
+        verbs=(),
+        type=type_of(group, version, kind),
+        strategy=resource.strategy,
+    )

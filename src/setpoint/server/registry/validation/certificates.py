@@ -1,0 +1,153 @@
+"""What is wrong with a CertificateSigningRequest, and with approving and answering one."""
+
+from __future__ import annotations
+
+import base64
+import re
+from typing import Any, Final
+
+from setpoint.server.golang import quoted, same
+from setpoint.server.registry.resources import Object
+from setpoint.server.registry.validation import texts
+from setpoint.server.registry.validation.found import Found
+
+Json = dict[str, Any]
+_USAGES: Final = (
+    "any",
+    "cert sign",
+    "client auth",
+    "code signing",
+    "content commitment",
+    "crl sign",
+    "data encipherment",
+    "decipher only",
+    "digital signature",
+    "email protection",
+    "encipher only",
+    "ipsec end system",
+    "ipsec tunnel",
+    "ipsec user",
+    "key agreement",
+    "key encipherment",
+    "microsoft sgc",
+    "netscape sgc",
+    "ocsp signing",
+    "s/mime",
+    "server auth",
+    "signing",
+    "timestamping",
+)
+_LEGACY: Final = "kubernetes.io/legacy-unknown"
+_TERMINAL: Final = ("Approved", "Denied", "Failed")
+_REQUEST: Final = re.compile(rb"-----BEGIN (NEW )?CERTIFICATE REQUEST-----\s+[A-Za-z0-9+/=\s]+-----END")
+_CERTIFICATE: Final = re.compile(r"-----BEGIN ([A-Z ]+)-----")
+
+
+def check_request(obj: Object, found: Found) -> None:
+    spec = obj.get("spec") or {}
+    request, usages, signer = spec.get("request"), spec.get("usages") or [], spec.get("signerName", "")
+    if not _REQUEST.search(base64.b64decode(request or "")):
+        found.invalid("spec.request", request or None, "PEM block type must be CERTIFICATE REQUEST")
+    if not usages:
+        found.required("spec.usages")
+    for index, usage in enumerate(usages):
+        found.one_of(f"spec.usages[{index}]", usage, _USAGES)
+    seen: set[str] = set()
+    for index, usage in enumerate(usages):
+        found.unique(f"spec.usages[{index}]", usage, seen)
+    if signer == _LEGACY:
+        detail = "the legacy signerName is not allowed via this API version"
+        found.invalid("spec.signerName", signer, detail)
+    else:
+        check_signer(signer, "spec.signerName", found)
+    seconds = spec.get("expirationSeconds")
+    if seconds is not None and seconds < 600:
+        detail = "may not specify a duration less than 600 seconds (10 minutes)"
+        found.invalid("spec.expirationSeconds", seconds, detail)
+    _check_conditions((obj.get("status") or {}).get("conditions") or [], found)
+
+
+def check_signer(name: str, path: str, found: Found) -> None:
+    """``example.com/signer``."""
+    if not name:
+        found.required(path)
+        return
+    domain, slash, tail = name.partition("/")
+    if not slash or "/" in tail:
+        detail = "must be a fully qualified domain and path of the form 'example.com/signer-name'"
+        found.invalid(path, name, detail)
+        return
+    for part in domain.split("."):
+        if errors := texts.label(part):
+            found.told(path, domain, [f"validating label {quoted(part)}: {told}" for told in errors])
+            break
+    if "." not in domain:
+        detail = "should be a domain with at least two segments separated by dots"
+        found.invalid(path, domain, detail)
+    for part in tail.split("."):
+        if errors := texts.subdomain(part.lower()):
+            found.told(path, tail, [f"validating label {quoted(part)}: {told}" for told in errors])
+            break
+
+
+def _check_conditions(conditions: list[Json], found: Found) -> None:
+    path = "status.conditions"
+    seen: set[str] = set()
+    for index, one in enumerate(conditions):
+        at, kind, status = f"{path}[{index}]", one.get("type", ""), one.get("status", "")
+        if not kind:
+            found.required(f"{at}.type")
+        allowed = ("True",) if kind in _TERMINAL else ("False", "True", "Unknown")
+        found.some_of(f"{at}.status", status, allowed)
+        found.unique(f"{at}.type", kind, seen)
+    if {"Approved", "Denied"} <= seen:
+        both = [f'conditions[{{"type": "{kind}"}}]' for kind in ("Approved", "Denied")]
+        told = f"must specify at most one of: `{both[0]}`, `{both[1]}`"
+        found.invalid(path, f"{{{', '.join(both)}}}", told)
+
+
+def _of(obj: Object, kind: str) -> list[Json]:
+    return [one for one in (obj.get("status") or {}).get("conditions") or () if one.get("type") == kind]
+
+
+def _check_update(new: Object, old: Object, found: Found, *, approves: bool, answers: bool) -> None:
+    check_request(new, found)
+    path = "status.conditions"
+    for kind in _TERMINAL:
+        if len(_of(new, kind)) < len(_of(old, kind)):
+            found.forbidden(path, f'updates may not remove a condition of type "{kind}"')
+    if not approves:
+        for kind in ("Approved", "Denied"):
+            now, then = _of(new, kind), _of(old, kind)
+            if len(now) > len(then):
+                found.forbidden(path, f'updates may not add a condition of type "{kind}"')
+            elif len(now) == len(then) and not same(now, then):
+                found.forbidden(path, f'updates may not modify a condition of type "{kind}"')
+    now_text = (new.get("status") or {}).get("certificate") or ""
+    then_text = (old.get("status") or {}).get("certificate") or ""
+    if now_text == then_text:
+        return
+    if not answers:
+        found.forbidden("status.certificate", "updates may not set certificate content")
+        return
+    if then_text:
+        found.forbidden("status.certificate", "updates may not modify existing certificate content")
+    blocks = _CERTIFICATE.findall(base64.b64decode(now_text).decode(errors="replace"))
+    other = [one for one in blocks if one != "CERTIFICATE"]
+    told = "must contain at least one CERTIFICATE PEM block" if not blocks else ""
+    if other:
+        told = f"only CERTIFICATE PEM blocks are allowed, found {quoted(other[0])}"
+    if told:
+        found.invalid("status.certificate", "<certificate data>", told)
+
+
+def check_request_update(new: Object, old: Object, found: Found) -> None:
+    _check_update(new, old, found, approves=False, answers=False)
+
+
+def check_request_status(new: Object, old: Object, found: Found) -> None:
+    _check_update(new, old, found, approves=False, answers=True)
+
+
+def check_request_approval(new: Object, old: Object, found: Found) -> None:
+    _check_update(new, old, found, approves=True, answers=False)

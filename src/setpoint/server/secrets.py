@@ -1,0 +1,129 @@
+"""What a server proves itself with and whom it lets in: its authority, its certificate, its token.
+
+With a data directory they are kept there, readable by their owner alone, so that a kubeconfig stays good
+when the server is started again; without one they end with the process.  An authority that is about to
+expire is made anew.
+
+Not here: making certificates (``net/tls.py``).  Used by ``server.py``.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import secrets
+import ssl
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from setpoint.api.yaml import dump
+from setpoint.net.trust import CertificatePair, show_certificate
+
+if TYPE_CHECKING:
+    from setpoint.net.tls import Authority
+
+# The names by which the server may be called, from here and as pods would call it.
+NAMES: Final = (
+    "localhost",
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    "kubernetes.default.svc.cluster.local",
+)
+_ADDRESSES: Final = ("127.0.0.1", "::1", "10.0.0.1")
+_LASTS: Final = timedelta(days=3650)
+_LEFT: Final = timedelta(days=30)  # less than this is too little to go on with
+
+
+class Secrets:
+    """One server's: kept in ``folder``, where there is one.  A token that is given is used, and not kept."""
+
+    def __init__(self, folder: Path | None = None, token: str = "") -> None:
+        self._folder = folder
+        self.token = token or _kept_token(folder)
+
+    def __repr__(self) -> str:
+        return f"<Secrets in {self._folder or 'memory'}>"
+
+    @cached_property
+    def authority(self) -> Authority:
+        """Made when it is first asked for: a server without a socket needs none."""
+        from setpoint.net.tls import Authority  # noqa: PLC0415 - reading it takes longer than all the rest
+
+        authority = _kept_authority(self._folder) if self._folder is not None else None
+        if authority is None:
+            authority = Authority.create(valid_for=_LASTS)
+            if self._folder is not None:
+                kept = authority.identity
+                write_private(self._folder / "ca.key", kept.key_pem)
+                write_private(self._folder / "ca.crt", kept.certificate_pem)
+        return authority
+
+    def server_context(self, hosts: Iterable[str] = ()) -> ssl.SSLContext:
+        """TLS with a certificate of our own, for a server that is called by our names and ``hosts``."""
+        named = dict.fromkeys((*NAMES, *_ADDRESSES, *hosts))
+        identity = self.authority.issue("kube-apiserver", hosts=named, server=True)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.set_alpn_protocols(["http/1.1"])
+        show_certificate(context, CertificatePair(identity.certificate_pem, identity.key_pem))
+        return context
+
+    def kubeconfig(self, url: str) -> str:
+        """A kubeconfig, complete in itself, that makes its reader an administrator."""
+        authority = base64.b64encode(self.authority.certificate_pem).decode()
+        name = "setpoint"
+        return dump(
+            {
+                "apiVersion": "v1",
+                "kind": "Config",
+                "clusters": [
+                    {"name": name, "cluster": {"server": url, "certificate-authority-data": authority}}
+                ],
+                "users": [{"name": name, "user": {"token": self.token}}],
+                "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+                "current-context": name,
+            }
+        )
+
+
+def _kept_authority(folder: Path) -> Authority | None:
+    from setpoint.net.tls import Authority, Identity  # noqa: PLC0415
+
+    try:
+        kept = Identity((folder / "ca.crt").read_bytes(), (folder / "ca.key").read_bytes())
+        authority = Authority.load(kept)
+    except (FileNotFoundError, ValueError):
+        return None
+    return authority if authority.expires - datetime.now(UTC) > _LEFT else None
+
+
+def _kept_token(folder: Path | None) -> str:
+    if folder is None:
+        return secrets.token_urlsafe(32)
+    with suppress(FileNotFoundError):
+        if kept := (folder / "token").read_text().strip():
+            return kept
+    made = secrets.token_urlsafe(32)
+    write_private(folder / "token", made.encode() + b"\n")
+    return made
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """A file that only its owner may read, whole or not at all; what was there before is replaced."""
+    fresh = path.with_name(f"{path.name}.{secrets.token_hex(4)}.new")
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            os.fchmod(file.fileno(), 0o600)
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
+    except BaseException:
+        fresh.unlink(missing_ok=True)
+        raise

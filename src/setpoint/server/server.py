@@ -1,0 +1,165 @@
+"""An API server, put together: a store, the registry on it, the app on that; in memory, or on a port.
+
+    async with ApiServer() as server:
+        client = Client(transport=server.transport())  # in this process, without a socket
+
+    async with ApiServer("data") as server, server.serve(port=6443) as served:
+        served.kubeconfig  # for kubectl and everyone else
+
+Promises:
+
+1. Inside the ``async with`` the server is whole: the objects that every cluster has are there, and what
+   custom definitions serve is served.
+2. Leaving it ends everything in order: streams end, requests under way finish, the store is closed.
+3. Nothing is shared between servers: any number of them run in one process.
+4. In memory, with a clock that is turned by hand, the same requests give the same answers.
+
+Fed by ``cli/up.py`` and by tests.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+import msgspec
+
+from setpoint.clock import Clock, SystemClock
+from setpoint.net import listen
+from setpoint.net.loopback import Loopback
+from setpoint.server.http.app import MAX_BODY, Api
+from setpoint.server.http.authentication import Tokens
+from setpoint.server.http.health import Health
+from setpoint.server.http.hosts import Hosts
+from setpoint.server.registry.allocation import Allocations
+from setpoint.server.registry.bootstrap import bootstrap
+from setpoint.server.registry.builtins import builtin_resources
+from setpoint.server.registry.crds import Definitions
+from setpoint.server.registry.metadata import Names
+from setpoint.server.registry.registry import Registry
+from setpoint.server.registry.requests import ADMIN
+from setpoint.server.registry.served import Resources
+from setpoint.server.secrets import NAMES, Secrets
+from setpoint.server.storage.memory import MemoryStore
+from setpoint.server.storage.protocol import Store
+from setpoint.server.storage.sqlite import SqliteStore
+
+SERVICES: Final = "10.0.0.0/24"  # as kube-apiserver has it, unless told otherwise
+_SLOWEST = 30.0  # seconds that a request may take to arrive
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A server on a port."""
+
+    address: listen.Address
+    kubeconfig: str
+
+    @property
+    def url(self) -> str:
+        return str(self.address)
+
+
+class ApiServer:
+    """Kubernetes' API.  ``data`` is a directory to keep it in; without one it ends with the server.
+
+    ``source`` is where names and uids come from: a seeded one gives the same twice.  ``service_range`` is
+    where Services get their addresses from.
+    """
+
+    registry: Registry
+    app: Api
+
+    def __init__(
+        self,
+        data: str | Path | None = None,
+        *,
+        clock: Clock | None = None,
+        token: str = "",
+        source: random.Random | None = None,
+        service_range: str = SERVICES,
+    ) -> None:
+        self._data = None if data is None else Path(data)
+        self._clock = clock or SystemClock()
+        self._given_token = token
+        self._source = source
+        self._service_range = service_range
+        self._open = AsyncExitStack()
+
+    def __repr__(self) -> str:
+        return f"<ApiServer in {self._data or 'memory'}>"
+
+    async def __aenter__(self) -> Self:
+        async with AsyncExitStack() as stack:
+            store: Store = MemoryStore() if self._data is None else await SqliteStore.open(self._data)
+            stack.push_async_callback(store.close)
+            allocations = Allocations(self._service_range, source=self._source)
+            resources = Resources(builtin_resources(allocations))
+            names = Names(self._source) if self._source is not None else None
+            self.registry = Registry(store, resources, clock=self._clock, names=names)
+            allocations.load(msgspec.json.decode(one.data) for one in store.listed("services"))
+            definitions = Definitions(self.registry)
+            definitions.load()
+            await bootstrap(self.registry)
+            definitions.start()
+            stack.push_async_callback(definitions.stop)
+            self.app = Api(
+                self.registry,
+                Tokens({self.token: ADMIN}),
+                health=Health({"storage": lambda: ""}),
+                hosts=Hosts(NAMES),
+            )
+            self._open = stack.pop_all()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            await self.app.finish()
+        finally:
+            await self._open.aclose()
+
+    @cached_property
+    def secrets(self) -> Secrets:
+        return Secrets(self._data, self._given_token)
+
+    @cached_property
+    def token(self) -> str:
+        """The administrator's."""
+        return self.secrets.token
+
+    def transport(self, token: str | None = None) -> Loopback:
+        """A way to ask this server from this process; as the administrator, unless another token is given.
+
+        What asks for nothing in particular shows no credential: ``token=""``.
+        """
+        shown = self.token if token is None else token
+        headers = {"Authorization": f"Bearer {shown}"} if shown else {}
+        transport = Loopback(self.app, headers=headers, max_body=MAX_BODY, refuse=self.app.refuse)
+        self._open.push_async_callback(transport.close)
+        return transport
+
+    @asynccontextmanager
+    async def serve(
+        self, host: str = "127.0.0.1", port: int = 0, *, grace: float = 5.0
+    ) -> AsyncIterator[Served]:
+        """Listen with TLS for the time of an ``async with`` block; port 0 takes a free one."""
+        async with listen.serve(
+            self.app,
+            host=host,
+            port=port,
+            ssl_context=self.secrets.server_context([host]),
+            grace=grace,
+            max_body=MAX_BODY,
+            slowest=_SLOWEST,
+            refuse=self.app.refuse,
+            leaving=self.app.end_watches,
+        ) as address:
+            yield Served(address, self.secrets.kubeconfig(str(address)))

@@ -1,0 +1,97 @@
+"""All that may be seen of a store: current objects and history, moved on together.
+
+Promises:
+
+1. ``_apply`` is the only way in, and it is one step of the event loop: whoever reads sees all of a write,
+   object, history and event, or none of it.
+2. A list at an old revision is what was there then, for as long as that is not compacted; asked for again,
+   as pages of one list are, it is the same without being worked out anew.
+
+Not here: when something is durable.  ``memory.py`` and ``sqlite.py`` stand on this, and apply what they have
+written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+from setpoint.server.storage.history import History
+from setpoint.server.storage.objects import Objects, order
+from setpoint.server.storage.protocol import Compacted, Event, Place, Record, Watch
+
+_SNAPSHOTS: Final = 8  # lists at old revisions that are kept for their next page
+
+
+class Reads:
+    """The reading half of a store."""
+
+    def __init__(self, objects: Objects, history: History) -> None:
+        self._objects = objects
+        self._history = history
+        self._snapshots: dict[tuple[str, str, int], list[Record]] = {}
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {len(self._objects)} objects at {self.revision}>"
+
+    @property
+    def revision(self) -> int:
+        return self._history.revision
+
+    @property
+    def compacted(self) -> int:
+        return self._history.compacted
+
+    def get(self, place: Place) -> Record | None:
+        return self._objects.get(place)
+
+    def listed(self, resource: str, namespace: str = "") -> list[Record]:
+        return self._objects.listed(resource, namespace)
+
+    def listed_at(self, resource: str, namespace: str, revision: int) -> list[Record]:
+        """As it was at ``revision``.  Raises ``Compacted``; a revision to come is taken for the newest."""
+        if revision < self.compacted:
+            raise Compacted(revision, self.compacted)
+        key = resource, namespace, revision
+        snapshot = self._snapshots.pop(key, None)
+        if snapshot is None:
+            events = self._events_after(resource, namespace, revision)
+            if not events:
+                return self._objects.listed(resource, namespace)
+            snapshot = _undone(self._objects.listed(resource, namespace), events)
+        self._hold(key, snapshot)
+        return list(snapshot)
+
+    def watch(self, resource: str, namespace: str, after: int) -> Watch:
+        return self._history.watch(resource, namespace, after)
+
+    def _events_after(self, resource: str, namespace: str, revision: int) -> Sequence[Event]:
+        """All above ``revision``, which is not compacted."""
+        return self._history.after(resource, namespace, revision)
+
+    def _apply(self, events: Sequence[Event]) -> None:
+        """These are written: let them be seen."""
+        for event in events:
+            if event.type == "DELETED":
+                self._objects.remove(event.record.place)
+            else:
+                self._objects.put(event.record)
+        self._history.publish(events, asyncio.get_running_loop().time())
+
+    def _hold(self, key: tuple[str, str, int], snapshot: list[Record]) -> None:
+        """Keep it for its next page, at the end: the first is the one not asked for the longest."""
+        for old in [old for old in self._snapshots if old[2] < self.compacted]:
+            del self._snapshots[old]
+        if len(self._snapshots) >= _SNAPSHOTS:
+            del self._snapshots[next(iter(self._snapshots))]
+        self._snapshots[key] = snapshot
+
+
+def _undone(records: list[Record], events: Sequence[Event]) -> list[Record]:
+    """The list as it was before ``events``."""
+    before = {event.record.place: event.previous for event in reversed(events)}
+    undone = [record for record in records if record.place not in before]
+    undone += [record for record in before.values() if record is not None]
+    undone.sort(key=lambda record: order(record.place))
+    return undone

@@ -1,0 +1,119 @@
+"""``setpoint up``: a process that says when it is ready, serves, and ends when told to."""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from setpoint.api.yaml import load
+from setpoint.net.http import Endpoint, HttpTransport
+from setpoint.net.trust import ssl_context
+from tests.server.http.asking import MAPS, Asking, config_map
+
+READY = re.compile(
+    r"ready at (https://127\.0\.0\.1:\d+) after [\d.]+ s; try: kubectl --kubeconfig (\S+) get namespaces\n"
+)
+
+
+class Up(NamedTuple):
+    process: subprocess.Popen[str]
+    url: str
+    kubeconfig: Path
+
+
+def start(*arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "setpoint.cli.main", "up", *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@contextmanager
+def up(*arguments: str) -> Iterator[Up]:
+    """A server that is ready; ended by SIGTERM, and it must end well."""
+    process = start(*arguments)
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        found = READY.fullmatch(line)
+        assert found, line or process.communicate()[1]
+        yield Up(process, found[1], Path(found[2]))
+        process.terminate()
+        assert process.wait(30) == 0, process.communicate()[1]
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def asking(kubeconfig: Path) -> tuple[HttpTransport, dict[str, str]]:
+    told = load(kubeconfig.read_text())
+    cluster, user = told["clusters"][0]["cluster"], told["users"][0]["user"]
+    context = ssl_context(ca=base64.b64decode(cluster["certificate-authority-data"]))
+    transport = HttpTransport(Endpoint(cluster["server"], ssl_context=lambda: context))
+    return transport, {"Authorization": f"Bearer {user['token']}"}
+
+
+async def test_it_serves_what_its_kubeconfig_leads_to() -> None:
+    with up() as server:
+        assert stat.S_IMODE(server.kubeconfig.stat().st_mode) == 0o600
+        transport, headers = asking(server.kubeconfig)
+        async with transport:
+            got = await Asking(transport)("GET", "/api/v1/namespaces/default", headers=headers)
+            assert got.json["kind"] == "Namespace"
+            assert (await Asking(transport)("GET", "/api/v1/namespaces")).status == 401
+    assert not server.kubeconfig.exists(), "what was in memory is gone, and so is the way to it"
+
+
+async def test_what_is_in_a_directory_outlives_the_process(tmp_path: Path) -> None:
+    data = tmp_path / "cluster"
+    with up("--data", str(data)) as server:
+        assert server.kubeconfig == data / "kubeconfig"
+        transport, headers = asking(server.kubeconfig)
+        async with transport:
+            assert (await Asking(transport)("POST", MAPS, config_map("a"), headers)).status == 201
+        second = start("--data", str(data))
+        _, told = second.communicate(timeout=30)
+        assert second.returncode == 1
+        assert "another server has it open" in told
+        assert "Traceback" not in told
+    with up("--data", str(data), "--kubeconfig", str(tmp_path / "mine")) as server:
+        assert server.kubeconfig == tmp_path / "mine"
+        transport, headers = asking(server.kubeconfig)
+        async with transport:
+            assert (await Asking(transport)("GET", f"{MAPS}/a", headers=headers)).status == 200
+
+
+def test_a_port_that_is_taken_is_told_in_a_sentence() -> None:
+    with up() as server:
+        second = start("--port", server.url.rpartition(":")[2])
+        _, told = second.communicate(timeout=30)
+        assert second.returncode == 1
+        assert told.startswith("Error: listen on 127.0.0.1:")
+        assert "Traceback" not in told
+
+
+async def test_a_token_that_is_given_is_used() -> None:
+    with up("--token", "hush") as server:
+        transport, _ = asking(server.kubeconfig)
+        async with transport:
+            got = await Asking(transport)("GET", "/api", headers={"Authorization": "Bearer hush"})
+            assert got.status == 200
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_without_a_word(number: signal.Signals) -> None:
+    process = start()
+    assert process.stdout is not None
+    assert READY.fullmatch(process.stdout.readline())
+    os.kill(process.pid, number)
+    out, told = process.communicate(timeout=30)
+    assert (process.returncode, out, told) == (0, "", "")

@@ -1,0 +1,47 @@
+"""What tests need that only the real control plane has.  One table: the need, and the tests that have it.
+
+A test is named by its file, or by its file and name.  Read by ``conftest.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+CONTROLLERS: Final = "kube-controller-manager: controllers of built-in kinds, and the garbage collector"
+USERS: Final = "users beside the administrator: client certificates, tokens, impersonation, RBAC"
+KUBECTL: Final = "kubectl, which `make kube` builds"
+REAL: Final = "the real server, which is what our functions are held against here"
+PROGRAMS: Final = "the control plane's programs, which are what the test is about"
+
+NEEDS: Final[dict[str, tuple[str, ...]]] = {
+    CONTROLLERS: (
+        "test_database_deletion.py",
+        "test_examples.py",
+        "test_node.py",
+    ),
+    USERS: (
+        "test_cache.py::test_a_missing_permission_is_named_and_its_grant_is_noticed",
+        "test_cache.py::test_list_without_watch_is_named_too",
+        "test_client.py::test_a_rotated_token_is_read_anew",
+        "test_client.py::test_a_service_account_is_given_a_token",
+        "test_client.py::test_an_exec_plugin_is_asked_anew_after_a_401",
+        "test_client.py::test_impersonation_is_who_the_server_sees",
+        "test_contract.py::test_a_missing_permission_stops_only_the_controller_that_needs_it_until_it_is_given",
+        "test_controller.py::test_a_missing_permission_stops_only_the_controller_that_needs_it_until_it_is_granted",
+    ),
+    KUBECTL: ("test_docs.py::test_kubectl_takes_what_the_example_of_a_kind_prints",),
+    REAL: (
+        "test_managed_fields.py",
+        "test_models.py::test_the_data_of_the_tests_is_what_the_server_says",
+        "test_models.py::test_the_models_are_what_the_server_gives",
+    ),
+    PROGRAMS: ("test_control_plane.py",),
+}
+
+
+def need_of(file: str, test: str) -> str | None:
+    """What a test needs; None where it can run against either server."""
+    for need, tests in NEEDS.items():
+        if file in tests or f"{file}::{test}" in tests:
+            return need
+    return None

@@ -1,0 +1,66 @@
+"""Requests that were once recorded, replayed: a long life of many kinds, and the least that each kind needs."""
+
+from __future__ import annotations
+
+import json
+import lzma
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from tests.conformance.asking import Json, Script, Step
+
+_FILE: Final = Path(__file__).parent.parent / "recorded" / "requests.json.xz"
+
+
+@cache
+def _requests() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(lzma.decompress(_FILE.read_bytes()))
+    return found
+
+
+def _golden() -> list[Step]:
+    return [
+        Step(
+            one["method"],
+            one["path"],
+            one.get("text"),
+            name=one.get("name", ""),
+            headers=one["headers"],
+            content_type=one["headers"].get("Content-Type", ""),
+            until=one.get("until", 0),
+            until_true=one.get("until_true", ""),
+            is_quiet=one.get("is_quiet", False),
+        )
+        for one in _requests()["golden"]
+    ]
+
+
+_PLURALS: Final = {"Endpoints": "endpoints", "NetworkPolicy": "networkpolicies", "Ingress": "ingresses"}
+_CLUSTER: Final = {
+    "StorageClass", "PersistentVolume", "Node", "PriorityClass", "IngressClass", "ClusterRole", "APIService",
+    "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration",
+}  # fmt: skip
+
+
+def _path(obj: Json) -> str:
+    version, kind = obj["apiVersion"], obj["kind"]
+    root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+    lower = kind.lower()
+    plural = _PLURALS.get(kind) or (f"{lower}es" if lower.endswith("ss") else f"{lower}s")
+    return f"{root}/{plural}" if kind in _CLUSTER else f"{root}/namespaces/${{namespace}}/{plural}"
+
+
+def _defaulting() -> list[Step]:
+    steps = []
+    for obj in _requests()["defaulting"]:
+        text = json.dumps(obj).replace('"namespace": "default"', '"namespace": "${namespace}"')
+        name = f"{obj['kind']} {obj['metadata']['name'].replace('.', '-')}"
+        steps += [
+            Step("POST", _path(obj), text, name=name),
+            Step("GET", f"{_path(obj)}/{obj['metadata']['name']}", name=f"{name} read"),
+        ]
+    return steps
+
+
+SCRIPTS = [Script("a recorded life", _golden(), is_alone=True), Script("defaulting", _defaulting())]

@@ -1,0 +1,118 @@
+"""What is beside resources: discovery, version, health, OpenAPI; and what no good client would ask."""
+
+from __future__ import annotations
+
+from tests.conformance.asking import JSON_PATCH, MERGE, YAML, Script, Step
+from tests.conformance.scripts.writing import MAPS, config_map
+
+_AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+_GROUPS = (
+    "apps", "batch", "autoscaling", "policy", "networking.k8s.io", "storage.k8s.io", "coordination.k8s.io",
+    "rbac.authorization.k8s.io", "apiextensions.k8s.io", "discovery.k8s.io", "events.k8s.io", "node.k8s.io",
+    "scheduling.k8s.io", "certificates.k8s.io", "admissionregistration.k8s.io", "apiregistration.k8s.io",
+    "authentication.k8s.io", "authorization.k8s.io", "resource.k8s.io", "flowcontrol.apiserver.k8s.io",
+)  # fmt: skip
+
+
+def _discovery() -> list[Step]:
+    return [
+        Step("GET", "/api", name="api", only=("kind", "versions")),
+        Step("GET", "/apis", name="apis"),
+        Step("GET", "/api/v1", name="v1"),
+        *(Step("GET", f"/apis/{group}", name=f"group {group.replace('.', '-')}") for group in _GROUPS),
+        *(
+            Step("GET", f"/apis/{group}/v1", name=f"version {group.replace('.', '-')}")
+            for group in _GROUPS
+            if group != "autoscaling"
+        ),
+        Step("GET", "/apis/autoscaling/v2", name="autoscaling v2"),
+        Step("GET", "/apis/autoscaling/v1", name="autoscaling v1"),
+        Step("GET", "/apis", headers={"Accept": _AGGREGATED}, name="aggregated apis"),
+        Step("GET", "/api", headers={"Accept": _AGGREGATED}, name="aggregated api"),
+        Step("GET", "/apis", headers={"Accept": _AGGREGATED + ",application/json"}, name="aggregated or not", only=("kind",)),
+        Step("GET", "/apis/absent.example.com", name="no group"),
+        Step("GET", "/apis/apps/v9", name="no version"),
+        Step("POST", "/apis", {}, name="not posted"),
+        Step("GET", "/apis", headers={"Accept": "text/plain"}, name="as text"),
+        Step("GET", "/version", name="version", only=("major", "minor", "gitVersion")),
+        Step("GET", "/version", is_anonymous=True, name="version for strangers", only=("major",)),
+        Step("GET", "/version/", name="version with a slash", only=("kind",)),
+        Step("GET", "/openapi/v3", name="openapi", only=("kind",)),
+        Step("GET", "/openapi/v3/api/v1", name="openapi of v1", only=("openapi",)),
+        Step("GET", "/openapi/v3/absent", name="no openapi"),
+        *(Step("GET", f"/{path}", as_text=True, name=path) for path in ("healthz", "livez", "readyz")),
+        Step("GET", "/readyz/ping", as_text=True, name="ping"),
+        Step("GET", "/readyz/absent", as_text=True, name="no such check"),
+        Step("GET", "/readyz?exclude=ping", as_text=True, name="without ping"),
+        Step("GET", "/healthz", is_anonymous=True, as_text=True, name="health for strangers"),
+        Step("GET", "/api/v1/namespaces", is_anonymous=True, name="nothing for strangers"),
+        Step("GET", "/api/v1/namespaces", is_anonymous=True, headers={"Authorization": "Bearer x"}, name="a wrong token"),
+        Step("GET", "/absent", name="nothing there"),
+        Step("GET", "/api/absent", name="nothing there either"),
+        Step("POST", "/healthz", "", name="health posted", as_text=True),
+    ]  # fmt: skip
+
+
+def _bad_input() -> list[Step]:
+    deep, wide = "[" * 20_000, "{\"metadata\":{\"name\":\"big\"},\"data\":{\"k\":\"%s\"}}"
+    bomb = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
+        f"{b}: &{b} [*{a},*{a},*{a},*{a},*{a},*{a},*{a},*{a},*{a}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True)
+    )  # fmt: skip
+    paths = {
+        "dots": "/api/v1/namespaces/${namespace}/configmaps/..",
+        "two dots": "/api/v1/namespaces/../namespaces",
+        "encoded slash": "/api/v1/namespaces/${namespace}/configmaps/a%2Fb",
+        "encoded dots": "/api/v1/namespaces/${namespace}/configmaps/%2e%2e",
+        "percent": "/api/v1/namespaces/${namespace}/configmaps/a%25b",
+        "nothing encoded": "/api/v1/namespaces/${namespace}/configmaps/a%00b",
+        "broken escape": "/api/v1/namespaces/${namespace}/configmaps/a%zz",
+        "double slash": "/api/v1//namespaces",
+        "long": f"/api/v1/namespaces/${{namespace}}/configmaps/{'x' * 2000}",
+        "shared prefix": "/api/v1/namespaces/${namespace}/config",
+        "upper case": "/api/v1/namespaces/${namespace}/ConfigMaps",
+        "not utf-8": "/api/v1/namespaces/${namespace}/configmaps/%ff",
+        "only slashes": "///",
+    }
+    bodies: dict[str, tuple[str | bytes, str]] = {
+        "too large": (b" " * (3 * 2**20 + 1), ""),
+        "not a number": ('{"metadata":{"name":"x"},"data":{"a":NaN}}', ""),
+        "infinite": ('{"metadata":{"name":"x","generation":1e999}}', ""),
+        "huge integer": (f'{{"metadata":{{"name":"x","generation":{"9" * 5000}}}}}', ""),
+        "beyond 64 bits": ('{"metadata":{"name":"x","generation":9223372036854775808}}', ""),
+        "a fraction": ('{"metadata":{"name":"x","generation":1.5}}', ""),
+        "not utf-8": (b'{"metadata":{"name":"x"},"data":{"a":"\xff"}}', ""),
+        "control character": ('{"metadata":{"name":"x"},"data":{"a":"\x01"}}', ""),
+        "yaml aliases": (bomb, YAML),
+        "long annotation": (f'{{"metadata":{{"name":"x","annotations":{{"a":"{"x" * 300_000}"}}}}}}', ""),
+        "large data": (wide % ("x" * (2**20 + 1)), ""),
+        "deep yaml": ("a: " + "[" * 3000, YAML),
+        "two documents": ("metadata:\n  name: x\n---\nmetadata:\n  name: z\n", YAML),
+    }
+    status_only = ("kind", "status", "reason", "code")
+    return [
+        *(Step("GET", path, name=name) for name, path in paths.items()),
+        *(
+            Step("POST", MAPS, body, kind or "application/json", name=name, only=status_only)
+            for name, (body, kind) in bodies.items()
+        ),
+        Step("POST", MAPS, deep, name="deep", only=status_only),
+        Step("POST", MAPS, '{"metadata":{"name":"lone"},"data":{"a":"\\ud800"}}', name="lone surrogate"),
+        Step("POST", MAPS, config_map("a", {"k": "v"}), name="made"),
+        Step("PATCH", MAPS + "/a", [{"op": "test", "path": "/data/k", "value": "v"}] * 10_001, JSON_PATCH, name="many operations"),
+        Step("PATCH", MAPS + "/a", [{"op": "add", "path": "/data/k", "value": "x" * 1000}] + [{"op": "copy", "from": "/data", "path": f"/data/{i}"} for i in range(30)],
+             JSON_PATCH, name="copies", only=status_only),
+        Step("PATCH", MAPS + "/a", "[" * 20_000, MERGE, name="deep patch", only=status_only),
+        Step("PATCH", MAPS + "/a", '{"data":{"a":NaN}}', MERGE, name="not a number in a patch", only=status_only),
+        Step("POST", MAPS, config_map("b"), headers={"Content-Encoding": "gzip"}, name="said to be packed", only=status_only),
+        Step("GET", MAPS + "?labelSelector=" + "x" * 5000, name="long selector", only=status_only),
+        Step("GET", MAPS + "?limit=99999999999999999999", name="huge limit"),
+        Step("GET", MAPS + "?timeoutSeconds=-5", name="timeout below 0", only=("kind",)),
+        Step("GET", MAPS + "?labelSelector=a%zz", name="broken query", only=("kind",)),
+        Step("GET", MAPS + "/a", name="still there"),
+    ]  # fmt: skip
+
+
+SCRIPTS = [
+    Script("discovery", _discovery(), is_alone=True),
+    Script("bad input", _bad_input()),
+]

@@ -1,0 +1,93 @@
+"""CEL rules: what the recordings do not show of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from setpoint.server.registry.crd import cel, engine, programs
+from setpoint.server.registry.crd.expressions import read, written
+from setpoint.server.registry.crd.patterns import BadPattern, compiled
+from setpoint.server.registry.crd.programs import EvaluationError, parse, program
+from setpoint.server.registry.crd.schema_rules import schema_errors
+from tests.server.registry.crd_cases import INT, RULES, TEXT, lists, obj, rule, ruled
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_an_expression_that_is_written_and_read_is_the_same(name: str) -> None:
+    for one in _rules(RULES[name][0]):
+        tree = parse(one).root
+        assert read(written(tree)).root == tree
+
+
+def _rules(schema: object) -> list[str]:
+    if isinstance(schema, dict):
+        own = [str(one["rule"]) for one in schema.get("x-kubernetes-validations", ())]
+        return own + [text for below in schema.values() for text in _rules(below)]
+    return [text for below in schema for text in _rules(below)] if isinstance(schema, list) else []
+
+
+def test_without_an_engine_a_rule_is_refused_and_not_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    programs._environment.cache_clear()
+    monkeypatch.setattr(engine, "load", lambda: None)
+    try:
+        refused = schema_errors(obj(spec=ruled(obj(a=INT), rule("self.a > 1"))), "schema", has_status=False)
+        assert [one.path for one in refused] == ["schema.properties[spec].x-kubernetes-validations[0].rule"]
+        assert programs.MISSING in refused[0].detail
+    finally:
+        programs._environment.cache_clear()
+
+
+def test_a_rule_that_takes_too_long_refuses_the_object() -> None:
+    schema = ruled(lists(TEXT), rule("self.all(x, self.exists(y, x == y + 'z') || true)"))
+    found = cel.rules(schema, is_root=False)
+    assert found is not None
+    errors = found.errors([str(one) for one in range(1000)], None)
+    assert [one.detail.partition(":")[0] for one in errors] == ["'operation cancelled"]
+
+
+def test_a_lone_surrogate_in_a_text_refuses_the_object_and_does_not_break() -> None:
+    run = program(parse("self == 'x'").root)
+    with pytest.raises(EvaluationError):
+        run({"self": "\ud800"})
+
+
+@pytest.mark.parametrize(
+    "text", ["(" * 5000 + "true" + ")" * 5000, "true && " * 20_000 + "true", "self == '\ud800'", "\x00", "'"]
+)
+def test_an_expression_that_no_engine_takes_is_refused_and_does_not_break(text: str) -> None:
+    found = cel.compiled(rule(text), INT, is_root=False)
+    assert found.rule is None
+    assert [one.word for one in found.issues] == ["rule"]
+
+
+def test_a_hard_pattern_is_tested_on_a_long_text_in_linear_time() -> None:
+    assert not compiled("^(a|aa)+$")("a" * 20_000 + "b")
+    assert not compiled("(x+x+)+y")("x" * 20_000)
+    assert compiled("^a*b$")("a" * 20_000 + "b")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "told"),
+    [
+        ("(", "error parsing regexp: missing closing ): `(`"),
+        ("[a", "error parsing regexp: missing closing ]: `[a`"),
+        ("a**", "error parsing regexp: invalid nested repetition operator: `**`"),
+        ("(?=x)", "error parsing regexp: invalid or unsupported Perl syntax: `(?=`"),
+        ("*", "error parsing regexp: missing argument to repetition operator: `*`"),
+        ("a{1001}", "error parsing regexp: invalid repeat count: `{1001}`"),
+    ],
+)
+def test_a_bad_pattern_is_refused_in_gos_words(pattern: str, told: str) -> None:
+    with pytest.raises(BadPattern) as refused:
+        compiled(pattern)
+    assert str(refused.value) == told
+
+
+@pytest.mark.parametrize(
+    "pattern", ["^a+$", "^[[:alpha:]]$", "^\\d{2}$", "^x\\z", "(?i)ABC", "a|b", "^[^/]*$"]
+)
+def test_both_ways_to_test_a_pattern_agree(pattern: str) -> None:
+    by_engine = engine.pattern(pattern)
+    assert by_engine is not None
+    for text in ("", "a", "aaa", "a\n", "12", "१२", "x", "x\n", "abc", "A", "é", "a/b", "\n"):
+        assert compiled(pattern)(text) == by_engine(text), text
