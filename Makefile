@@ -34,13 +34,15 @@ format: setup  ## let ruff put the code in order
 	$(BIN)/ruff format .
 
 test: setup  ## everything that needs no cluster and no Go
-	$(BIN)/pytest tests --ignore=tests/conformance
+	$(BIN)/pytest tests --ignore=tests/conformance --ignore=tests/outside
+	$(BIN)/pytest tests/conformance --server setpoint -m "not slow"
 
 kube:  ## build kube-apiserver, kube-controller-manager, kubectl and etcd (needs Go; once)
 	tests/kube/build
 
-conformance: setup kube  ## the client against the real kube-apiserver
+conformance: setup kube  ## everything against the real kube-apiserver, and others' clients against our server
 	$(BIN)/pytest tests/conformance
+	SETPOINT_CRASHES=100 $(BIN)/pytest tests/outside tests/server/storage/test_crash.py tests/server/test_kill.py
 
 bench: setup  ## speed and memory, as ratios against a yardstick in the same run
 	$(BIN)/python -m bench

@@ -145,12 +145,17 @@ async def measure(server: Running, pods: int) -> dict[str, float]:
     found = {"ready_s": server.ready_seconds, "idle_mb": _resident(server.pids)}
     connector = aiohttp.TCPConnector(limit=0, ssl=server.ssl_context)
     timeout = aiohttp.ClientTimeout(total=None)
+    lanes = asyncio.Semaphore(CONNECTIONS)
     async with aiohttp.ClientSession(
         server.url, connector=connector, headers=server.headers, timeout=timeout
     ) as session:
 
         async def post(path: str, body: bytes) -> None:
-            async with session.post(path, data=body, headers={"Content-Type": "application/json"}) as answer:
+            # Never more connections than asked for: each costs a handshake, and a late server would get more.
+            async with (
+                lanes,
+                session.post(path, data=body, headers={"Content-Type": "application/json"}) as answer,
+            ):
                 said = await answer.read()
                 assert answer.status == 201, said[:300]
 

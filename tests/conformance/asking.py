@@ -25,6 +25,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeAlias
 from urllib.parse import quote, urlsplit
 
+import yaml
+
 from setpoint.api.patches import apply_merge
 from setpoint.testing.embedded import EmbeddedControlPlane
 from setpoint.testing.kube import ControlPlane
@@ -58,8 +60,8 @@ class Step:
     ``COMPACT`` in place of a method makes the server forget the past.
 
     ``lines`` ends a watch after so many events; else it lasts as long as its ``timeoutSeconds`` say.  With
-    ``until`` the request is repeated until it is answered with that code, and for ``until_true`` until the
-    condition of that type is "True": only the last answer counts.
+    ``until`` the request is repeated until it is answered with that code, and for ``until_says`` until a
+    condition is as it says (``Established=True``): only the last answer counts.
     """
 
     method: str
@@ -70,7 +72,7 @@ class Step:
     headers: dict[str, str] = field(default_factory=dict)
     lines: int = 0
     until: int = 0
-    until_true: str = ""
+    until_says: str = ""
     as_text: bool = False  # the body's very characters count
     is_anonymous: bool = False
     only: tuple[str, ...] = ()  # the top-level fields of the body that are compared; all, unless told
@@ -128,7 +130,7 @@ class Asker:
                 self._forget()
                 continue
             status, headers, data = self._asked(step, known)
-            body = _parsed(data, step)
+            body = _parsed(data, step, is_yaml="yaml" in headers.get("Content-Type", ""))
             if step.name:
                 known[step.name] = body
             if not step.is_quiet:
@@ -148,9 +150,9 @@ class Asker:
         deadline = time.monotonic() + _DEADLINE
         while True:
             status, headers, data = self._ask(step, known)
-            if not step.until and not step.until_true:
+            if not step.until and not step.until_says:
                 return status, headers, data
-            if step.until == status or (step.until_true and _is_true(data, step.until_true)):
+            if step.until == status or (step.until_says and _says(data, step.until_says)):
                 return status, headers, data
             if time.monotonic() > deadline:
                 raise AssertionError(f"{step.method} {step.path}: still {status} {data[:500]!r}")
@@ -174,9 +176,9 @@ class Asker:
         except (http.client.RemoteDisconnected, ConnectionError):
             connection.close()
             return 0, http.client.HTTPMessage(), b""
-        except TimeoutError as late:
+        except (OSError, http.client.HTTPException) as broken:
             connection.close()
-            raise AssertionError(f"{step.method} {path}: no end within {_DEADLINE:g} s") from late
+            raise AssertionError(f"{step.method} {path}: {broken!r}") from broken
         finally:
             if step.is_anonymous or step.lines:
                 connection.close()
@@ -194,9 +196,9 @@ def _read_lines(response: http.client.HTTPResponse, count: int) -> Iterator[byte
         yield line
 
 
-def _is_true(data: bytes, condition: str) -> bool:
+def _says(data: bytes, condition: str) -> bool:
     conditions = json.loads(data).get("status", {}).get("conditions") or []
-    return any(one["type"] == condition and one["status"] == "True" for one in conditions)
+    return any(f"{one['type']}={one['status']}" == condition for one in conditions)
 
 
 def _body(step: Step, known: dict[str, Json]) -> tuple[bytes | None, str]:
@@ -224,8 +226,10 @@ def _filled(text: str, known: dict[str, Json], *, in_path: bool = False) -> str:
     return re.sub(r"\$\{([^}]+)\}", value, text)
 
 
-def _parsed(data: bytes, step: Step) -> Json:
+def _parsed(data: bytes, step: Step, *, is_yaml: bool) -> Json:
     text = data.decode("utf-8", "replace")
+    if is_yaml:
+        return yaml.safe_load(text)
     if step.as_text:
         return text
     if "watch=" in step.path or step.lines:
@@ -260,7 +264,7 @@ class Canonical:
     def __init__(self, script: Script) -> None:
         self._seen: dict[str, dict[str, str]] = {}
         self._names: dict[str, str] = {}
-        self._asked = "".join(f"{step.path} {step.body}" for step in script.steps)
+        self._asked = "".join(f"{step.path} {step.body!r}" for step in script.steps)
 
     def answer(self, status: int, headers: http.client.HTTPMessage, body: Json, step: Step) -> Answer:
         told = {
@@ -268,6 +272,8 @@ class Canonical:
             for name in _HEADERS
             if (values := headers.get_all(name))
         }
+        if "protobuf" in headers.get("Content-Type", ""):
+            body = "<protobuf>"
         if step.only and isinstance(body, dict):
             body = {name: body.get(name) for name in step.only}
         self._find_names(body)
@@ -336,7 +342,7 @@ class Canonical:
 
 def _present(found: re.Match[str]) -> str:
     """Times of these days are the present, in their form; others were told by the script."""
-    then = datetime.fromisoformat(found[0].replace("Z", "+00:00"))
+    then = datetime.fromisoformat(found[0])
     if abs(then - datetime.now(UTC)) > timedelta(days=2):
         return found[0]
     return "<now, exactly>" if found[1] else "<now>"
@@ -370,7 +376,8 @@ class Difference:
     got: Json
 
     def __str__(self) -> str:
-        return f"{self.script}: {self.step}\n  at {self.path}\n  want {_brief(self.want)}\n  got  {_brief(self.got)}"
+        told = f"want {_brief(self.want)}\n  got  {_brief(self.got)}"
+        return f"{self.script}: {self.step}\n  at {self.path}\n  {told}"
 
 
 ABSENT: Final = "<absent>"

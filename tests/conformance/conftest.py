@@ -8,12 +8,15 @@ that need it are left out where it is not there.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from setpoint.testing.kube import ControlPlane, StartFailed
-from tests.conformance.needs import need_of
+from tests.conformance.needs import is_slow, need_of
 from tests.conformance.planes import NewPlane, new_embedded
+
+_HERE = Path(__file__).parent
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -22,13 +25,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "slow: takes more than a few seconds")
     config.addinivalue_line("markers", "needs(what): only the real control plane has it")
 
 
+@pytest.hookimpl(tryfirst=True)  # -m is to see the marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
-        if (need := need_of(item.path.name, getattr(item, "originalname", None) or item.name)) is not None:
+        test = getattr(item, "originalname", None) or item.name
+        if item.path.parent != _HERE:
+            continue
+        if (need := need_of(item.path.name, test)) is not None:
             item.add_marker(pytest.mark.needs(need))
+        if is_slow(item.path.name, test):
+            item.add_marker(pytest.mark.slow)
     if config.getoption("--server") == "setpoint":
         left_out = [item for item in items if item.get_closest_marker("needs") is not None]
         if left_out:

@@ -22,9 +22,13 @@ from setpoint.kube.core.v1 import (
     PodSpec,
 )
 from setpoint.testing.pod_steps import (
+    OUTCOME,
+    STARTS_AFTER,
+    STOPS_AFTER,
     Bind,
     Exits,
     Host,
+    Later,
     Outcome,
     Remove,
     Report,
@@ -212,3 +216,71 @@ def test_looking_changes_nothing() -> None:
     before = copy.deepcopy(one)
     look(one)
     assert one == before
+
+
+# ---- what a pod says itself ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("said", "outcome"),
+    [
+        ("runs", Runs()),
+        ("never-ready", Runs(ready=False)),
+        ("exits", Exits()),
+        ("exits:3", Exits(3)),
+        ("waits:ImagePullBackOff", Waits("ImagePullBackOff")),
+    ],
+)
+def test_an_annotation_says_what_becomes_of_a_pod(said: str, outcome: Outcome) -> None:
+    one = pod()
+    one.metadata.annotations = {OUTCOME: said}
+    assert usual_outcome(one) == outcome
+
+
+@pytest.mark.parametrize("said", ["", "run", "exits:x", "waits:", "runs:1"])
+def test_an_annotation_that_says_nothing_known_is_shown_in_the_pod(said: str) -> None:
+    one = pod()
+    one.metadata.annotations = {OUTCOME: said}
+    outcome = usual_outcome(one)
+    assert isinstance(outcome, Waits)
+    assert outcome.reason == "InvalidAnnotation"
+    assert repr(said) in outcome.message
+
+
+def test_a_pod_that_is_never_ready_runs_all_the_same() -> None:
+    one = pod()
+    assert carry_on(one, Runs(ready=False)) == ["Running"]
+    assert not is_true(one.status.conditions or [], "Ready")
+
+
+def test_a_pod_that_takes_its_time_is_creating_until_then() -> None:
+    one = pod()
+
+    def wait(waited: float) -> Step | None:
+        return next_step(one, HOST, Runs(), pod_ip="10.244.0.1", now=NOW, waited=waited, delay=5.0)
+
+    creating = wait(0.0)
+    assert isinstance(creating, Report)
+    one.status = creating.status
+    assert wait(2.0) == Later(3.0)
+    running = wait(5.0)
+    assert isinstance(running, Report)
+    assert running.status.phase == "Running"
+    one.metadata.annotations = {STARTS_AFTER: "7"}
+    assert wait(5.0) == Later(2.0), "its own word counts for more than the node's"
+
+
+def test_a_pod_stops_when_it_says_and_within_its_grace_period() -> None:
+    one = pod()
+    carry_on(one)
+    going(one)
+    one.metadata.deletion_grace_period_seconds = 30
+
+    def wait(waited: float) -> Step | None:
+        return next_step(one, HOST, Runs(), pod_ip="10.244.0.1", now=NOW, waited=waited)
+
+    one.metadata.annotations = {STOPS_AFTER: "10"}
+    assert wait(4.0) == Later(6.0)
+    assert isinstance(wait(10.0), Report)
+    one.metadata.annotations = {STOPS_AFTER: "1000"}
+    assert wait(4.0) == Later(26.0)

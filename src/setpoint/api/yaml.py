@@ -173,6 +173,7 @@ _TRUE = re.compile(r"y|Y|yes|Yes|YES|true|True|TRUE|on|On|ON")
 _FALSE = re.compile(r"n|N|no|No|NO|false|False|FALSE|off|Off|OFF")
 _INT = re.compile(r"[-+]?(?:0[bB][01]+|0[xX][0-9a-fA-F]+|0[oO]?[0-7]+|0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_MOST_DIGITS = 250  # in any base that is less than the largest float
 _NO_NUMBER = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 
 
@@ -202,6 +203,8 @@ def _plain(text: str) -> bool | int | float | str | None:
         return False
     digits = text.replace("_", "")
     if _INT.fullmatch(digits):
+        if len(digits) > _MOST_DIGITS:
+            return math.inf
         number = _int(digits)
         return number if -(2**63) <= number < 2**64 else float(number)
     if _FLOAT.fullmatch(digits):

@@ -26,9 +26,10 @@ import ssl
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 from multidict import CIMultiDict
 
 from setpoint.errors import SetpointError
@@ -101,6 +102,7 @@ async def serve(
         auto_decompress=False,
         max_line_size=_MAX_HEADER,
         max_field_size=_MAX_HEADER,
+        logger=_ConnectionLog(log),
     )
     loop = asyncio.get_running_loop()
 
@@ -125,6 +127,16 @@ async def serve(
         await handler.finish(grace)
         await server.shutdown(grace)
         await listening.wait_closed()
+
+
+class _ConnectionLog(logging.LoggerAdapter[logging.Logger]):
+    """What aiohttp has to say.  That a client sent no HTTP is no fault of ours: a word, and no trace."""
+
+    def exception(self, msg: object, *args: object, exc_info: Any = True, **more: Any) -> None:
+        if isinstance(exc_info, HttpProcessingError):
+            self.info(f"{msg}: it sent no HTTP (%s)", *args, type(exc_info).__name__)
+        else:
+            super().exception(msg, *args, exc_info=exc_info, **more)
 
 
 class _TurnedAway(asyncio.Protocol):

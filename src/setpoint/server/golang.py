@@ -1,12 +1,14 @@
 """How Go prints a value: the texts of refusals quote values, and clients compare texts.
 
-Promises: ``quoted`` prints as ``%q``, ``printed`` as ``%v`` and ``encoded`` as ``json.Marshal`` does.
+Promises: ``quoted`` prints as ``%q``, ``printed`` as ``%v`` and ``encoded`` as ``json.Marshal`` does;
+``valid_text`` is text that can be written at all.
 Not here: which value is printed where (``statuses.py`` and the registry).
 """
 
 from __future__ import annotations
 
 import math
+import re
 from typing import Any, Final
 
 import msgspec
@@ -22,6 +24,7 @@ _ESCAPES: Final = {
     "\\": "\\\\",
     '"': '\\"',
 }
+_HALVES: Final = re.compile("[\ud800-\udfff]")  # of a character; and bytes that were no text
 # json.Marshal writes these so that a page may hold them
 _HTML: Final = ((b"&", b"\\u0026"), (b"<", b"\\u003c"), (b">", b"\\u003e"))
 
@@ -133,3 +136,8 @@ def same(one: Any, other: Any) -> bool:
     if type(one) is list:
         return len(one) == len(other) and all(map(same, one, other))
     return bool(one == other)
+
+
+def valid_text(text: str) -> str:
+    """Text that can be written: what came from bytes that are no UTF-8 is U+FFFD, as Go writes it."""
+    return text if text.isascii() else _HALVES.sub("\ufffd", text)

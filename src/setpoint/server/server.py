@@ -20,6 +20,7 @@ Fed by ``cli/up.py`` and by tests.
 from __future__ import annotations
 
 import random
+import resource
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -52,6 +53,7 @@ from setpoint.server.storage.sqlite import SqliteStore
 
 SERVICES: Final = "10.0.0.0/24"  # as kube-apiserver has it, unless told otherwise
 _SLOWEST = 30.0  # seconds that a request may take to arrive
+_MOST_CONNECTIONS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +161,16 @@ class ApiServer:
             grace=grace,
             max_body=MAX_BODY,
             slowest=_SLOWEST,
+            most_connections=_most_connections(),
             refuse=self.app.refuse,
             leaving=self.app.end_watches,
         ) as address:
             yield Served(address, self.secrets.kubeconfig(str(address)))
+
+
+def _most_connections() -> int:
+    """As many as there are files to open, but for those that the server itself needs."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if files == resource.RLIM_INFINITY:
+        return _MOST_CONNECTIONS
+    return min(_MOST_CONNECTIONS, max(files - 100, 50))

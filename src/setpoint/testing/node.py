@@ -4,9 +4,10 @@ Where there is an API server and kube-controller-manager but no kubelet, this ma
 live: Deployments become available, StatefulSets grow ordinal by ordinal, Jobs complete.  Promises:
 
 1. Inside the ``async with`` there is a Node that is Ready and keeps saying so; afterwards there is none.
-2. Every pod that nobody else schedules is bound to it, and does what ``outcome`` says of it: unless told, a
-   pod that is to be restarted runs, any other does its work and ends well.
-3. A pod that is deleted is told as stopped and then let go, whatever its grace period.
+2. Every pod that nobody else schedules is bound to it, and does what ``outcome`` says of it: unless told,
+   what its annotations say (``pod_steps.py``); else a pod that is to be restarted runs, any other does its
+   work and ends well.
+3. A pod that is deleted is told as stopped and then let go: at once, or when it says, in its grace period.
 4. What the server refuses is tried again, with backoff.
 
 It is an ordinary controller, and works on any server.  What to do with a pod is decided in ``pod_steps.py``.
@@ -30,7 +31,7 @@ from setpoint.api.quantity import Quantity
 from setpoint.api.times import MicroTime, Time
 from setpoint.client.client import Client, ignore_not_found
 from setpoint.controller.builder import builder
-from setpoint.controller.result import Request
+from setpoint.controller.result import Request, Result
 from setpoint.errors import Conflict, NotFound, SetpointError
 from setpoint.kube.coordination.v1 import Lease, LeaseSpec
 from setpoint.kube.core.v1 import (
@@ -43,7 +44,17 @@ from setpoint.kube.core.v1 import (
 )
 from setpoint.kube.core.v1 import Node as NodeObject
 from setpoint.manager.manager import Manager
-from setpoint.testing.pod_steps import Bind, Host, Outcome, Remove, Report, Step, next_step, usual_outcome
+from setpoint.testing.pod_steps import (
+    Bind,
+    Host,
+    Later,
+    Outcome,
+    Remove,
+    Report,
+    Step,
+    next_step,
+    usual_outcome,
+)
 
 _MANAGER = "setpoint-node"
 _WORKERS = 8
@@ -61,12 +72,19 @@ class Node:
             await eventually(is_available)
 
     ``outcome`` decides what becomes of a pod: ``Runs()``, ``Exits(1)`` or ``Waits("ImagePullBackOff")``.
+    ``delay`` is how many seconds a pod takes to start that says nothing about it itself.
     """
 
     def __init__(
-        self, client: Client, name: str = "node-1", *, outcome: Callable[[Pod], Outcome] = usual_outcome
+        self,
+        client: Client,
+        name: str = "node-1",
+        *,
+        outcome: Callable[[Pod], Outcome] = usual_outcome,
+        delay: float = 0.0,
     ) -> None:
         self.name = name
+        self.delay = delay
         self.host = Host(name, "198.51.100.1", {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux"})
         self.outcome = outcome
         self._client = client
@@ -149,18 +167,37 @@ class _Pods:
         self._node = node
         self._client = client
         self._addresses: dict[str, str] = {}  # by uid
+        self._since: dict[tuple[str, bool], float] = {}  # by uid, and whether it is being deleted
         self._free = count(1)
 
-    async def reconcile(self, request: Request) -> None:
+    async def reconcile(self, request: Request) -> Result | None:
         pod = await ignore_not_found(self._client.get(Pod, request.name, namespace=request.namespace))
         if pod is None:
-            return
+            return None
         uid, now = pod.metadata.uid or "", Time.of(datetime.now(UTC))
         outcome = self._node.outcome(pod)
-        step = next_step(pod, self._node.host, outcome, pod_ip=self._address(uid), now=now)
+        step = next_step(
+            pod,
+            self._node.host,
+            outcome,
+            pod_ip=self._address(uid),
+            now=now,
+            waited=self._waited(pod, uid),
+            delay=self._node.delay,
+        )
+        if isinstance(step, Later):
+            return Result(requeue_after=step.seconds)
         # Another pod by now, or gone: the watch will bring what there is.
         with contextlib.suppress(NotFound, Conflict):
             await self._carry_out(step, pod, uid)
+        return None
+
+    def _waited(self, pod: Pod, uid: str) -> float:
+        """For how many seconds a pod has been ours, or has been deleted."""
+        if pod.spec.node_name != self._node.name:
+            return 0.0
+        now = asyncio.get_running_loop().time()
+        return now - self._since.setdefault((uid, pod.metadata.deletion_timestamp is not None), now)
 
     async def _carry_out(self, step: Step | None, pod: Pod, uid: str) -> None:
         match step:
@@ -175,6 +212,8 @@ class _Pods:
             case Remove():
                 await self._client.delete(pod, grace_period=0, uid=uid)
                 self._addresses.pop(uid, None)
+                for is_deleted in (False, True):
+                    self._since.pop((uid, is_deleted), None)
 
     def _address(self, uid: str) -> str:
         if uid not in self._addresses:

@@ -4,6 +4,8 @@ A pod is bound to the node, starts, and then does what its ``Outcome`` says: run
 One that is deleted is stopped, told as stopped, and removed.  Each look gives one step at most, and none
 once the pod is where it should be, so that a look may come at any time and any number of times.
 
+A pod may say itself what becomes of it, in annotations: ``OUTCOME``, ``STARTS_AFTER`` and ``STOPS_AFTER``.
+
 Pure: ``node.py`` looks, carries out the steps, and gives time and addresses.
 """
 
@@ -11,8 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import inf
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from setpoint.api.times import Time
 from setpoint.kube.core.v1 import (
@@ -28,10 +31,21 @@ from setpoint.kube.core.v1 import (
     PodStatus,
 )
 
+OUTCOME: Final = "node.setpoint.dev/outcome"
+"""``runs``, ``never-ready``, ``exits``, ``exits:1`` (a code), or ``waits:ImagePullBackOff`` (a reason)."""
+
+STARTS_AFTER: Final = "node.setpoint.dev/starts-after"
+"""Seconds from when the pod is bound until it runs."""
+
+STOPS_AFTER: Final = "node.setpoint.dev/stops-after"
+"""Seconds from when the pod is deleted until it has stopped; at most its grace period."""
+
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """It starts, is ready, and stays so."""
+    """It starts, is ready, and stays so; or is never ready."""
+
+    ready: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +67,32 @@ Outcome: TypeAlias = Runs | Exits | Waits
 
 
 def usual_outcome(pod: Pod) -> Outcome:
-    """What is to be restarted whenever it ends, runs; the rest does its work and ends well."""
+    """What the pod says itself; else what is to be restarted runs, and the rest works and ends well."""
+    said = (pod.metadata.annotations or {}).get(OUTCOME)
+    if said is not None:
+        return _outcome(said)
     return Runs() if pod.spec.restart_policy in {None, "Always"} else Exits()
+
+
+def _outcome(said: str) -> Outcome:
+    word, _, rest = said.partition(":")
+    if word in ("runs", "never-ready") and not rest:
+        return Runs(ready=word == "runs")
+    if word == "exits" and (not rest or rest.isdecimal()):
+        return Exits(int(rest or 0))
+    if word == "waits" and rest:
+        return Waits(rest)
+    return Waits(
+        "InvalidAnnotation", f"{OUTCOME}: {said!r} is none of runs, never-ready, exits:1, waits:Reason"
+    )
+
+
+def seconds_of(pod: Pod, annotation: str, usual: float = 0.0) -> float:
+    """How many seconds a pod says, if it says any."""
+    try:
+        return max(0.0, float((pod.metadata.annotations or {})[annotation]))
+    except (KeyError, ValueError):
+        return usual
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +121,31 @@ class Remove:
     """Let go of a pod that has stopped."""
 
 
-Step: TypeAlias = Bind | Report | Remove
+@dataclass(frozen=True, slots=True)
+class Later:
+    """Look again in so many seconds."""
+
+    seconds: float
 
 
-def next_step(pod: Pod, host: Host, outcome: Outcome, *, pod_ip: str, now: Time) -> Step | None:
-    """What to do with the pod now; None if it is another node's, or is as it should be."""
+Step: TypeAlias = Bind | Report | Remove | Later
+
+
+def next_step(
+    pod: Pod,
+    host: Host,
+    outcome: Outcome,
+    *,
+    pod_ip: str,
+    now: Time,
+    waited: float = inf,
+    delay: float = 0.0,
+) -> Step | None:
+    """What to do with the pod now; None if it is another node's, or is as it should be.
+
+    ``waited`` is for how many seconds it has been ours, or has been deleted; ``delay`` is how many a pod
+    takes to start that says nothing itself.
+    """
     if not pod.spec.node_name:
         return Bind() if _may_be_bound(pod, host) else None
     if pod.spec.node_name != host.name:
@@ -95,19 +153,25 @@ def next_step(pod: Pod, host: Host, outcome: Outcome, *, pod_ip: str, now: Time)
     phase = pod.status.phase
     report = _Reporter(pod, host, pod_ip, now)
     if pod.metadata.deletion_timestamp is not None:
+        grace = float(pod.metadata.deletion_grace_period_seconds or 0)
+        left = min(seconds_of(pod, STOPS_AFTER), grace) - waited
         if phase not in _ENDED:
-            return Report(report.ended(0))
+            return Later(left) if left > 0 else Report(report.ended(0))
         # With none left it is gone, but for finalizers, which are for others to remove.
         return Remove() if pod.metadata.deletion_grace_period_seconds != 0 else None
     if phase in _ENDED:
         return None
+    is_ready = not isinstance(outcome, Runs) or outcome.ready
     if isinstance(outcome, Waits):
         waits = _waiting(pod) == outcome.reason
         return None if waits else Report(report.waiting("Pending", outcome.reason, outcome.message))
     if phase != "Running":
-        return Report(report.running())
+        left = seconds_of(pod, STARTS_AFTER, delay) - waited
+        if left > 0:
+            return Later(left) if _waiting(pod) else Report(report.waiting("Pending", _CREATES, ""))
+        return Report(report.running(ready=is_ready))
     if isinstance(outcome, Runs):
-        return None if _is_up(pod) else Report(report.running())
+        return None if _is_up(pod, ready=is_ready) else Report(report.running(ready=is_ready))
     if _is_restarted(pod, outcome):
         crashes = _waiting(pod) == _CRASHES
         return None if crashes else Report(report.waiting("Running", _CRASHES, f"exit code {outcome.code}"))
@@ -116,6 +180,7 @@ def next_step(pod: Pod, host: Host, outcome: Outcome, *, pod_ip: str, now: Time)
 
 _ENDED = frozenset({"Succeeded", "Failed"})
 _CRASHES = "CrashLoopBackOff"
+_CREATES = "ContainerCreating"
 
 
 def _may_be_bound(pod: Pod, host: Host) -> bool:
@@ -142,9 +207,11 @@ def _named_nodes(pod: Pod) -> set[str]:
     }
 
 
-def _is_up(pod: Pod) -> bool:
+def _is_up(pod: Pod, *, ready: bool) -> bool:
     statuses = pod.status.container_statuses or []
-    return len(statuses) == len(pod.spec.containers) and all(status.ready for status in statuses)
+    return len(statuses) == len(pod.spec.containers) and all(
+        status.ready == ready and status.state.running is not None for status in statuses
+    )
 
 
 def _waiting(pod: Pod) -> str | None:
@@ -168,9 +235,9 @@ class _Reporter:
     pod_ip: str
     now: Time
 
-    def running(self) -> PodStatus:
+    def running(self, *, ready: bool = True) -> PodStatus:
         state = ContainerState(running=ContainerStateRunning(started_at=self.now))
-        return self._status("Running", state, ready=True)
+        return self._status("Running", state, ready=ready)
 
     def waiting(self, phase: str, reason: str, message: str) -> PodStatus:
         state = ContainerState(waiting=ContainerStateWaiting(reason=reason, message=message or None))

@@ -1,5 +1,6 @@
 """Deleting: finalizers, grace, preconditions, collections, namespaces; eviction and binding."""
 
+# ruff: noqa: E501 - a table of requests: one row is one line
 from __future__ import annotations
 
 from tests.conformance.asking import JSON_PATCH, MERGE, Json, Put, Script, Step
@@ -71,7 +72,10 @@ def _collections() -> list[Step]:
 
 def _pods() -> list[Step]:
     running = {"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}
-    budget = {"metadata": {"name": "b"}, "spec": {"maxUnavailable": 0, "selector": {"matchLabels": {"app": "f"}}}}
+    budget = {
+        "metadata": {"name": "b"},
+        "spec": {"maxUnavailable": 0, "selector": {"matchLabels": {"app": "f"}}},
+    }
     budgets = "/apis/policy/v1/namespaces/${namespace}/poddisruptionbudgets"
     return [
         *(Step("POST", PODS, pod(name), name=name) for name in ("a", "b", "c", "d", "e", "f")),

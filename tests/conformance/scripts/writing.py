@@ -1,5 +1,6 @@
 """Creating, updating and patching: names, versions, validation, dry run, apply."""
 
+# ruff: noqa: E501 - a table of requests: one row is one line
 from __future__ import annotations
 
 from typing import Any
@@ -64,7 +65,20 @@ def applied(path: str, body: Json, manager: str, name: str = "", query: str = ""
 
 def _creating() -> list[Step]:
     long = "n" * 254
-    names = ["", "UPPER", "under_score", "-dash", "dot.", "a..b", "a/b", "..", ".", "a%b", long, "ok.with-dots.1"]
+    names = [
+        "",
+        "UPPER",
+        "under_score",
+        "-dash",
+        "dot.",
+        "a..b",
+        "a/b",
+        "..",
+        ".",
+        "a%b",
+        long,
+        "ok.with-dots.1",
+    ]
     steps = [Step("POST", MAPS, config_map(name), name=f"name {name[:20]!r}") for name in names]
     steps += [
         Step("POST", MAPS, config_map("a", {"k": "v"}), name="made"),
@@ -100,7 +114,7 @@ def _creating() -> list[Step]:
         Step("POST", MAPS, "", name="empty"),
         Step("POST", MAPS, "{", name="broken"),
         Step("POST", MAPS, '{"metadata":{"name":"h"}} trailing', name="trailing"),
-        Step("POST", MAPS, "metadata:\n  name: yaml\ndata:\n  k: v\n  n: \"1\"\n", YAML, name="yaml"),
+        Step("POST", MAPS, 'metadata:\n  name: yaml\ndata:\n  k: v\n  w: "1"\n', YAML, name="yaml"),
         Step("POST", MAPS, "metadata:\n  name: yaml2\ndata:\n  k: 1\n", YAML, name="yaml number"),
         Step("POST", MAPS, "metadata: [", YAML, name="broken yaml", only=("reason", "code")),
         Step("POST", MAPS, config_map("x"), "text/plain", name="text"),
@@ -222,7 +236,6 @@ def _patching() -> list[Step]:
         "no path": [{"op": "add", "value": 1}],
         "relative": [{"op": "add", "path": "data/k", "value": "x"}],
         "the name": [{"op": "replace", "path": "/metadata/name", "value": "b"}],
-        "the whole": [{"op": "replace", "path": "", "value": {"metadata": {"name": "a"}}}],
         "nothing at all": [],
         "not a list": {"op": "add"},
         "a number": [{"op": "add", "path": "/data/n", "value": 5}],
@@ -240,7 +253,10 @@ def _patching() -> list[Step]:
         "namespace": {"metadata": {"namespace": "elsewhere"}},
         "uid": {"metadata": {"uid": "x"}},
         "creation": {"metadata": {"creationTimestamp": None}},
-        "old version": {"metadata": {"resourceVersion": "${made.metadata.resourceVersion}"}, "data": {"k": "x"}},
+        "old version": {
+            "metadata": {"resourceVersion": "${made.metadata.resourceVersion}"},
+            "data": {"k": "x"},
+        },
         "kind": {"kind": "Secret"},
         "number": {"data": {"k": 1}},
         "list": [],
@@ -261,6 +277,13 @@ def _patching() -> list[Step]:
         Step("PATCH", path, {"a": 1}, "application/json", name="json"),
         Step("PATCH", path, "{", MERGE, name="broken"),
         Step("PATCH", path, "", MERGE, name="empty"),
+        Step(
+            "PATCH",
+            path + "?dryRun=All",
+            [{"op": "replace", "path": "", "value": {"metadata": {"name": "a"}}}],
+            JSON_PATCH,
+            name="the whole",
+        ),
         Step("PATCH", path + "?force=true", {}, MERGE, name="force"),
         Step("PATCH", path + "?dryRun=All", {"data": {"k": "dry"}}, MERGE, name="dry"),
         Step("PATCH", MAPS + "/absent", {}, MERGE, name="absent"),
@@ -327,7 +350,7 @@ def _applying() -> list[Step]:
         applied(path, config_map("a", resourceVersion="1"), "one", "old version"),
         applied(path, config_map("a", uid="x"), "one", "other uid"),
         applied(path, {**config_map("a"), "kind": "Secret"}, "one", "other kind"),
-        applied(path, "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  y: z\n", "yaml", "as yaml"),
+        applied(path, "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  w: z\n", "yaml", "as yaml"),
         applied(path, "- a\n", "yaml", "a list"),
         applied(path, "{", "yaml", "broken"),
         applied(MAPS + "/new", config_map("new", uid="x"), "one", "new with uid"),
@@ -369,31 +392,46 @@ def _services() -> list[Step]:
         Step("POST", path, service("f", ports=[]), name="no ports"),
         Step("POST", path, service("f", ports=[{"port": 0}]), name="port 0"),
         Step("POST", path, service("f", ports=[{"port": 80}, {"port": 81}]), name="unnamed ports"),
-        Step("POST", path, service("f", ports=[{"port": 80, "nodePort": 30080}]), name="node port of a cluster ip"),
+        Step("POST", path, service("f", ports=[{"port": 80, "nodePort": 30010}]), name="node port of a cluster ip"),
         Step("POST", path, service("f", type="NodePort", ports=[{"port": 80, "nodePort": 5}]), name="node port out of range"),
-        Step("POST", path, service("f", type="NodePort", ports=[{"port": 80, "nodePort": 30081}]), name="asked node port"),
-        Step("POST", path, service("g", type="NodePort", ports=[{"port": 80, "nodePort": 30081}]), name="taken node port"),
-        Step("POST", path, service("g", clusterIP="10.0.0.77"), name="asked address"),
-        Step("POST", path, service("h", clusterIP="10.0.0.77"), name="taken address"),
+        Step("POST", path, service("f", type="NodePort", ports=[{"port": 80, "nodePort": 30011}]), name="asked node port"),
+        Step("POST", path, service("g", type="NodePort", ports=[{"port": 80, "nodePort": 30011}]), name="taken node port"),
+        Step("POST", path, service("g", clusterIP="10.0.0.7"), name="asked address"),
+        Step("POST", path, service("h", clusterIP="10.0.0.7"), name="taken address"),
         Step("POST", path, service("h", clusterIP="192.168.1.1"), name="address out of range"),
+        Step("POST", path, service("h", clusterIP="10.0.0.0"), name="first address"),
+        Step("POST", path, service("h", clusterIP="10.0.0.255"), name="last address"),
         Step("POST", path, service("h", clusterIP="x"), name="no address"),
         Step("POST", path, service("h", sessionAffinity="ClientIP"), name="affinity"),
         Step("POST", path, service("UP"), name="bad name"),
         Step("POST", path, service("1a"), name="name that begins with a digit"),
-        Step("PATCH", path + "/a", {"spec": {"clusterIP": "10.0.0.78", "clusterIPs": ["10.0.0.78"]}}, MERGE, name="address changed"),
+        Step("PATCH", path + "/a", {"spec": {"clusterIP": "10.0.0.8", "clusterIPs": ["10.0.0.8"]}}, MERGE, name="address changed"),
         Step("PATCH", path + "/a", {"spec": {"type": "NodePort"}}, MERGE, name="becomes node port"),
         Step("PATCH", path + "/a", {"spec": {"type": "ClusterIP"}}, MERGE, name="becomes cluster ip"),
         Step("PATCH", path + "/a", {"spec": {"type": "ExternalName", "externalName": "y"}}, MERGE, name="becomes external name"),
         Step("PUT", path + "/b", Put("node port", {"spec": {"clusterIP": None, "clusterIPs": None}, "metadata": {"resourceVersion": None}}), name="put without address"),
         Step("DELETE", path + "/g", name="deleted"),
-        Step("POST", path, service("i", clusterIP="10.0.0.77"), name="address free again"),
+        Step("POST", path, service("i", clusterIP="10.0.0.7"), name="address free again"),
         Step("GET", path + "/c/status", name="status"),
         Step("PATCH", path + "/c/status", {"status": {"loadBalancer": {"ingress": [{"ip": "1.2.3.4"}]}}}, MERGE, name="ingress"),
         Step("GET", path + "/a/proxy/", name="proxy", only=("kind", "reason")),
     ]  # fmt: skip
 
 
+def _odd_yaml() -> list[Step]:
+    head = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: "
+    return [
+        Step("POST", MAPS, head + "no\n", YAML, name="name that reads as a boolean", only=("reason", "code")),
+        Step("POST", MAPS, head + "a\ndata:\n  y: z\n  n: z\n", YAML, name="keys that read as booleans"),
+        Step("POST", MAPS, head + "b\ndata:\n  1: z\n", YAML, name="a number for a key"),
+        Step("POST", MAPS, head + "c\ndata:\n  k: 012\n", YAML, name="an octal", only=("reason", "code")),
+        Step("POST", MAPS, head + "d\ndata:\n  k: 2020-01-01\n", YAML, name="a date"),
+        applied(MAPS + "/e", head + "e\ndata:\n  y: z\n", "yaml", "apply with a key that reads as a boolean"),
+    ]
+
+
 SCRIPTS = [
+    Script("odd yaml", _odd_yaml()),
     Script("creating", _creating()),
     Script("validating fields", _validating_fields()),
     Script("updating", _updating()),

@@ -53,7 +53,10 @@ def test_each_served_version_is_a_resource() -> None:
     resources = resources_of(made)
     assert [one.api_version for one in resources] == ["cases.example.com/v2", "cases.example.com/v1"]
     assert {one.stored for one in resources} == {"things.cases.example.com"}
-    assert [one.deprecation for one in resources] == ["", "cases.example.com/v1 Thing is deprecated"]
+    assert [one.deprecation for one in resources] == [
+        "",
+        "cases.example.com/v1 Thing is deprecated; use cases.example.com/v2 Thing",
+    ]
 
 
 def test_names_and_subresources_are_those_of_the_definition() -> None:

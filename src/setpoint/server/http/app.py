@@ -28,6 +28,7 @@ import msgspec
 
 from setpoint.net.listen import Answer
 from setpoint.net.transport import Request
+from setpoint.server.golang import valid_text
 from setpoint.server.http.answers import (
     answered,
     is_pretty,
@@ -113,7 +114,7 @@ class Api:
         for stream in list(self._streams):
             watched = stream.resource
             if self._registry.resources.find(watched.group, watched.version, watched.plural) is None:
-                stream.end()
+                stream.end_after_events()  # the last of which say that its objects are gone
 
     async def finish(self, grace: float = 1.0) -> None:
         """End every watch, and wait until those who read them have seen it."""
@@ -170,7 +171,7 @@ class Api:
     # ── Which way ───────────────────────────────────────────────────────────────────────────────────
 
     async def _answer(self, request: Request) -> Answer:
-        self._hosts.check(request.headers.get("Host", ""))
+        self._hosts.check(valid_text(request.headers.get("Host", "")))
         target = read(request.target)
         path = target.path
         user = authenticate(request, path, self._authenticator)
@@ -222,10 +223,10 @@ class Api:
         registry = self._registry
         match found.verb:
             case "get":
-                check_single(form.kind)
+                check_single(form.kind, found.resource)
                 return self._object(await registry.get(ask), form, ask, pretty=pretty, encodings=encodings)
             case "list":
-                check_list(form.kind)
+                check_list(form.kind, found.resource)
                 return self._list(await registry.list(ask), form, ask, pretty=pretty, encodings=encodings)
             case "watch":
                 return self._watch(ask, form)
@@ -337,7 +338,7 @@ class Api:
         return Answer(200, {**answer.headers, **headers, "Vary": vary, "Content-Type": media}, answer.body)
 
     def _versions(self, request: Request) -> bytes:
-        address = {"clientCIDR": "0.0.0.0/0", "serverAddress": request.headers.get("Host", "")}
+        address = {"clientCIDR": "0.0.0.0/0", "serverAddress": valid_text(request.headers.get("Host", ""))}
         return msgspec.json.encode(
             {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": [address]}
         )

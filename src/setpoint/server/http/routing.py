@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 from urllib.parse import unquote, unquote_plus
 
+from setpoint.server.golang import valid_text
 from setpoint.server.registry.requests import Verb
 from setpoint.server.registry.resources import Resource
 from setpoint.server.registry.served import Resources
@@ -58,7 +59,9 @@ _NO_QUERY: Final[Mapping[str, str]] = {}
 
 
 def read(target: str) -> Target:
-    path, _, query = target.partition("?")
+    path, _, query = valid_text(target).partition("?")
+    if not path.startswith("/"):
+        raise bad_request("the target of the request is no path")
     if "%" in path:
         if _BAD_ESCAPE.search(path):
             raise bad_request("the path has an escape that is none")
@@ -109,9 +112,10 @@ def route(method: str, target: Target, resources: Resources) -> tuple[Route, Map
         _check_scope(resource, place, is_old_watch=True)
         return Route("watch", resource, place.namespace), _narrowed(query, place.name)
     _check_scope(resource, place)
-    if place.name in (".", "..") or "%" in place.name:
-        why = "may not contain '%'" if "%" in place.name else f"may not be '{place.name}'"
-        raise bad_request(f'Name parameter invalid: "{place.name}": {why}')
+    for what, said in (("Name", place.name), ("Namespace", place.namespace)):
+        if said in (".", "..") or "%" in said:
+            why = "may not contain '%'" if "%" in said else f"may not be '{said}'"
+            raise bad_request(f'{what} parameter invalid: "{said}": {why}')
     verb = _verb(method, resource, place, query)
     return Route(verb, resource, place.namespace, place.name, place.subresource), query
 

@@ -61,7 +61,7 @@ _OPEN: Final[Mapping[str, tuple[str, Json]]] = {
     "FieldsV1": (f"{META}.FieldsV1", {"type": "object"}),
     **{
         name: (f"{_PLACES['apiextensions.k8s.io']}.v1.{name}", {})
-        for name in ("JSON", "JSONSchemaPropsOrArray", "JSONSchemaPropsOrBool", "JSONSchemaPropsOrStringArray")
+        for name in ("JSON", *(f"JSONSchemaPropsOr{one}" for one in ("Array", "Bool", "StringArray")))
     },
 }
 _ANY: Final = ("io.k8s.apimachinery.pkg.runtime.RawExtension", {"type": "object"})

@@ -137,14 +137,23 @@ def _row(row: Row, data: bytes, include: Include, version: str) -> bytes:
     return b'{"cells":%b%b,"object":%b}' % (_encode(row.cells), conditions, shown)
 
 
-def check_single(kind: str) -> None:
+def check_single(kind: str, resource: Resource) -> None:
     """One object is not a list of metadata."""
     if kind == "partial list":
         told = "you requested PartialObjectMetadataList, but the requested object is not a list"
+        told += f" ({_go_type(resource, resource.kind)})"
         raise StatusError(406, "NotAcceptable", told)
 
 
-def check_list(kind: str) -> None:
+def check_list(kind: str, resource: Resource) -> None:
     if kind == "partial":
         told = "you requested PartialObjectMetadata, but the requested object is a list"
+        told += f" ({_go_type(resource, resource.list_kind or resource.kind + 'List')})"
         raise StatusError(406, "NotAcceptable", told)
+
+
+def _go_type(resource: Resource, kind: str) -> str:
+    """As the real server names what it holds."""
+    if resource.is_custom:
+        return "*unstructured.Unstructured" + ("List" if kind != resource.kind else "")
+    return f"*{resource.group.partition('.')[0] or 'core'}.{kind}"

@@ -107,6 +107,10 @@ class WatchStream:
         if self._waiting is not None:
             self._waiting.cancel()
 
+    def end_after_events(self) -> None:
+        """End it when what has happened until now is sent."""
+        self._watching.end()
+
     async def aclose(self) -> None:
         """Also where nothing was ever read."""
         self._is_ended = True

@@ -22,6 +22,7 @@ from setpoint.server.statuses import FieldError, StatusError, internal, invalid
 
 Json = dict[str, Any]
 _NODE_PORTS: Final = range(30000, 32768)
+_FIRST_GIVEN: Final = _NODE_PORTS.start + 86
 _TAKEN: Final = "provided port is already allocated"
 _OUTSIDE: Final = (
     "provided port is not in the valid range. The range of valid ports is "
@@ -227,8 +228,10 @@ class Allocations:
 
     def _free_address(self, service: Object) -> str:
         base, size = int(self._network.network_address), self._network.num_addresses
+        lowest = min(max(16, size // 16), 256) + 1  # those below are left to who asks for one
         for _ in range(64):
-            found = str(ipaddress.ip_address(base + self._random.randrange(2, size - 1)))
+            offset = self._random.randrange(lowest if lowest < size - 1 else 2, size - 1)
+            found = str(ipaddress.ip_address(base + offset))
             if found not in self._addresses:
                 return found
         for offset in range(1, size - 1):
@@ -279,7 +282,8 @@ class Allocations:
         free = [one for one in _NODE_PORTS if one not in self._ports]
         if not free:
             raise internal("failed to allocate a nodePort: range is full")
-        return self._random.choice(free)
+        # Those below are left to who asks for one, as long as there are others.
+        return self._random.choice([one for one in free if one >= _FIRST_GIVEN] or free)
 
 
 def _refused(service: Object, path: str, value: Any, told: str) -> StatusError:

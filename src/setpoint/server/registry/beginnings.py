@@ -12,7 +12,7 @@ from setpoint.api.quantity import Quantity
 from setpoint.server.registry import allocation
 from setpoint.server.registry.resources import Object
 
-_PRIORITIES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+PRIORITIES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 _TOLERATED_SECONDS: Final = 300
 _NOT_READY, _UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
 
@@ -27,8 +27,8 @@ def begin(stored: str, obj: Object) -> None:
 # ── Pods ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _pod(obj: Object) -> None:
-    spec = obj["spec"]
+def add_tolerations(spec: Object) -> None:
+    """Every pod stays for a while on a node that is in trouble."""
     for key in (_NOT_READY, _UNREACHABLE):
         if not any(_tolerates(one, key) for one in spec.get("tolerations") or []):
             toleration = {
@@ -38,7 +38,12 @@ def _pod(obj: Object) -> None:
                 "tolerationSeconds": _TOLERATED_SECONDS,
             }
             spec["tolerations"] = [*(spec.get("tolerations") or []), toleration]
-    spec.setdefault("priority", _PRIORITIES.get(spec.get("priorityClassName", ""), 0))
+
+
+def _pod(obj: Object) -> None:
+    spec = obj["spec"]
+    add_tolerations(spec)
+    spec.setdefault("priority", PRIORITIES.get(spec.get("priorityClassName", ""), 0))
     spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
     obj["status"] = {"phase": "Pending", "qosClass": qos_class(spec)}
 

@@ -8,6 +8,7 @@
   built-in kind: absent kind and apiVersion are filled in, others are refused.  ``conform`` comes next.
 - ``read_custom(…)``: of a custom kind, which must say what it is.  No ``Doubled`` is left in it.
 - ``read_json(body)``, ``read_yaml(body) -> Read``: the formats alone; ValueError for what cannot be read.
+- ``no_deeper(value, most)``: the value itself; ValueError if it nests deeper than ``DEEPEST``.
 - ``plain(value) -> (value, texts)``: a value without ``Doubled``, and ``duplicate field "spec.a"`` for each
   key that appeared twice: for readers that have no type.
 
@@ -68,7 +69,7 @@ def read(body: bytes, content_type: str, kind: str) -> Read:
         if media == YAML:
             return read_yaml(body)
         if media == PROTOBUF:
-            return Read(_no_deeper(protobuf.read(body), len(body) // 2), [])
+            return Read(no_deeper(protobuf.read(body), len(body) // 2), [])
     except _NotJson as error:
         raise unrecognized(kind, f"couldn't get version/kind; json parse error: {error}", body) from None
     except ValueError as error:
@@ -188,12 +189,12 @@ def _whole_json(body: bytes) -> Any:
         raise _too_deep() from None
     except (msgspec.MsgspecError, ValueError, OverflowError):  # no JSON, or numbers or text that Go bends
         return None
-    return _no_deeper(value, body.count(b"{") + body.count(b"[")) if is_whole else None
+    return no_deeper(value, body.count(b"{") + body.count(b"[")) if is_whole else None
 
 
 def _read_slowly(body: bytes) -> Any:
     """What is JSON for Go: text with half characters, huge numbers, keys that appear twice."""
-    wrong = problem(body)
+    wrong = "" if _is_json(body) else problem(body)
     if wrong:
         raise _NotJson(wrong)
     try:
@@ -206,7 +207,16 @@ def _read_slowly(body: bytes) -> Any:
         )
     except RecursionError:
         raise _too_deep() from None
-    return _no_deeper(value, body.count(b"{") + body.count(b"["))
+    return no_deeper(value, body.count(b"{") + body.count(b"["))
+
+
+def _is_json(body: bytes) -> bool:
+    """Quickly: what msgspec takes, Go takes too; there is more that Go takes."""
+    try:
+        _decode(body)
+    except (msgspec.MsgspecError, ValueError, OverflowError):
+        return False
+    return True
 
 
 # A pair of surrogates, or half of one, or any other escape.
@@ -237,7 +247,7 @@ def _float(text: str) -> float:
     return max(-sys.float_info.max, min(sys.float_info.max, float(text)))
 
 
-def _no_deeper(value: Any, most: int) -> Any:
+def no_deeper(value: Any, most: int) -> Any:
     """The value itself, looked at level by level if it may be deep: it holds at most so many others."""
     level = [value] if most > DEEPEST and isinstance(value, dict | list) else []
     for _ in range(DEEPEST):

@@ -1,4 +1,4 @@
-"""What a new server begins with: the namespaces and the Service that every cluster has.
+"""What a new server begins with: the namespaces, priorities and Service that every cluster has.
 
 Made through the registry like anything else; what is already there stays as it is.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
+from setpoint.server.registry.beginnings import PRIORITIES
 from setpoint.server.registry.registry import Registry
 from setpoint.server.registry.requests import Ask
 from setpoint.server.registry.resources import Object
@@ -30,12 +31,19 @@ _KUBERNETES: Object = {
 async def bootstrap(registry: Registry) -> None:
     for name in _NAMESPACES:
         await _create(registry, "namespaces", "", {"metadata": {"name": name}})
+    for name, value in PRIORITIES.items():
+        priority = {
+            "metadata": {"name": name},
+            "value": value,
+            "description": "for pods of the cluster's own",
+        }
+        await _create(registry, "priorityclasses", "", priority, group="scheduling.k8s.io")
     await _create(registry, "services", "default", _KUBERNETES)
 
 
-async def _create(registry: Registry, plural: str, namespace: str, obj: Object) -> None:
-    resource = registry.resources.builtin("", "v1", plural)
-    if registry.store.get(Place(plural, namespace, obj["metadata"]["name"])) is not None:
+async def _create(registry: Registry, plural: str, namespace: str, obj: Object, *, group: str = "") -> None:
+    resource = registry.resources.builtin(group, "v1", plural)
+    if registry.store.get(Place(resource.stored, namespace, obj["metadata"]["name"])) is not None:
         return  # before it is given an address that it has already
     ask = Ask(
         "create",

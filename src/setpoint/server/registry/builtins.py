@@ -12,7 +12,7 @@ from typing import Any
 from setpoint.api.patches import same
 from setpoint.server.registry import facts, selectable
 from setpoint.server.registry.allocation import Allocations, carry_over
-from setpoint.server.registry.beginnings import begin
+from setpoint.server.registry.beginnings import add_tolerations, begin
 from setpoint.server.registry.conform import conform
 from setpoint.server.registry.defaults import table as defaults
 from setpoint.server.registry.emit import emit
@@ -102,6 +102,7 @@ _ORPHAN_WARNINGS = {
 _STORED_AS = {("events.k8s.io", "events"): "events"}
 # Served by something behind a real API server (a kubelet, an authenticator): not by this one.
 _NOT_HERE = frozenset({"attach", "exec", "log", "portforward", "proxy", "token"})
+_TEMPLATES = "deprecated.daemonset.template.generation"
 _LABELS_STAY = frozenset({"deployments.apps"})  # under /status; elsewhere labels may be changed there
 
 
@@ -168,8 +169,18 @@ class BuiltinStrategy(PlainStrategy):
         prepare = _PREPARATIONS.get(self._stored)
         if prepare is not None:
             prepare(new, old)
+        if self._stored == "daemonsets.apps":
+            self._count_template(new, old)
         if self.has_generation and self._is_other(new, old):
             bump_generation(new)
+
+    def _count_template(self, new: Object, old: Object) -> None:
+        """A DaemonSet counts its templates in an annotation, which nobody else may set."""
+        count = int((old["metadata"].get("annotations") or {}).get(_TEMPLATES, "1"))
+        if not same(self.emit(new)["spec"]["template"], self.emit(old)["spec"]["template"]):
+            count += 1
+        annotations = new["metadata"].get("annotations") or {}
+        new["metadata"]["annotations"] = {**annotations, _TEMPLATES: str(count)}
 
     def _is_other(self, new: Object, old: Object) -> bool:
         """Whether what is wanted has changed, not what is said about it."""
@@ -314,7 +325,13 @@ def _store_versions(new: Object, old: Object) -> None:
             new["status"] = {**new["status"], "storedVersions": [*stored, one["name"]]}
 
 
+def _keep_tolerating(new: Object, old: Object) -> None:
+    del old
+    add_tolerations(new["spec"])
+
+
 _PREPARATIONS: Mapping[str, Callable[[Object, Object], None]] = {
+    "pods": _keep_tolerating,
     "namespaces": _keep_spec_finalizers,
     "services": carry_over,
     "certificatesigningrequests.certificates.k8s.io": _keep_spec,

@@ -19,6 +19,7 @@ import msgspec
 from setpoint.api.patches import same
 from setpoint.server.registry import flow
 from setpoint.server.registry.deletion import is_finished
+from setpoint.server.registry.managed.managers import track_update
 from setpoint.server.registry.metadata import is_deleting
 from setpoint.server.registry.registry import Registry
 from setpoint.server.registry.requests import Ask
@@ -155,9 +156,20 @@ class Definitions:
         self._registry.resources.set_custom(name, [])
 
     async def _write(self, record: Record, crd: Object) -> Record:
-        return await self._registry.store.update(
-            record.place, flow.encoder(self._definition().strategy.emit(crd)), record.revision
+        definition = self._definition()
+        emitted = definition.strategy.emit(crd)
+        track_update(
+            emitted,
+            msgspec.json.decode(record.data),
+            manager="kube-apiserver",
+            api_version=definition.api_version,
+            subresource="status",
+            now=self._registry.now(),
+            type=definition.type,
+            only=flow.tracked_fields(definition, "status"),
         )
+        emitted = definition.strategy.emit(emitted)
+        return await self._registry.store.update(record.place, flow.encoder(emitted), record.revision)
 
     def _definition(self) -> Resource:
         return self._registry.resources.builtin(_GROUP, "v1", "customresourcedefinitions")

@@ -6,6 +6,7 @@ apply's intent is read as YAML whatever it is.  ``bodies.py`` knows the formats,
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import Any
 
 from setpoint.server.golang import encoded
@@ -15,6 +16,8 @@ from setpoint.server.registry.requests import Ask, Validation
 from setpoint.server.registry.resources import Decoded, Object, Resource
 from setpoint.server.registry.types import Type
 from setpoint.server.statuses import FieldError, StatusError, bad_request, invalid
+
+_UNRECOGNIZED = "the object provided is unrecognized (must be of type DeleteOptions): "
 
 
 def decode(ask: Ask) -> Decoded:
@@ -38,11 +41,25 @@ def read_plain(ask: Ask, kind: Resource) -> Object:
         raise wrong_type(wrong, kind.kind, kind.version) from None
 
 
+def plain_patched(obj: Object, kind: Resource) -> Object:
+    """What a patch left of such an object."""
+    try:
+        return conform(obj, kind.type).object
+    except WrongType as wrong:
+        raise wrong_type(wrong, kind.kind, kind.version) from None
+
+
 def read_options(ask: Ask, type: Type) -> Object:  # noqa: A002 - the word of the whole registry
     """DeleteOptions, where there is a body at all."""
     if not ask.body:
         return {}
-    value = bodies.read(ask.body, ask.content_type, "DeleteOptions").value
+    try:
+        value = bodies.read(ask.body, ask.content_type, "DeleteOptions").value
+    except StatusError as refused:
+        if refused.code != 400:
+            raise
+        told = refused.message.removeprefix(_UNRECOGNIZED).rpartition(" (")[0]
+        raise bad_request(told) from None
     if not isinstance(value, dict):
         raise bodies.unrecognized("DeleteOptions", _not_a_map(value), ask.body)
     kind = value.get("kind") or "DeleteOptions"
@@ -61,24 +78,46 @@ def read_options(ask: Ask, type: Type) -> Object:  # noqa: A002 - the word of th
 # ── Patches ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def conform_patched(obj: Object, resource: Resource) -> Decoded:
-    """What a patch left, as an object of its kind."""
+def conform_patched(obj: Object, resource: Resource, old: Object | None = None) -> Decoded:
+    """What a patch left of ``old``, as an object of its kind."""
+    if not resource.is_custom:
+        said = {name: value for name, value in obj.items() if value or name not in ("kind", "apiVersion")}
+        obj = {"kind": resource.kind, "apiVersion": resource.api_version} | said
+        if obj["kind"] != resource.kind:
+            was = f"{resource.version}.{obj['kind']}"
+            wanted = f"{resource.group.partition('.')[0] or 'core'}.{resource.kind}"
+            raise _patch_invalid(obj, old, f"converting ({was}) to ({wanted}): unknown conversion")
+        if obj["apiVersion"] != resource.api_version:
+            told = f'no kind "{resource.kind}" is registered for version "{obj["apiVersion"]}"'
+            raise _patch_invalid(obj, old, f'{told} in scheme "pkg/runtime/scheme.go:111"')
     try:
         return resource.strategy.conform(obj)
     except WrongType as wrong:
-        raise _patch_invalid(obj, str(wrong)) from None
+        raise _patch_invalid(obj, old, str(wrong)) from None
 
 
-def check_patched(decoded: Decoded, obj: Object, validation: Validation) -> list[str]:
+def check_patched(decoded: Decoded, obj: Object, old: Object | None, validation: Validation) -> list[str]:
     if not decoded.unknown or validation == "Ignore":
         return []
     if validation == "Strict":
-        raise _patch_invalid(obj, "strict decoding error: " + ", ".join(decoded.unknown))
+        raise _patch_invalid(obj, old, "strict decoding error: " + ", ".join(decoded.unknown))
     return list(decoded.unknown)
 
 
-def _patch_invalid(obj: Object, told: str) -> StatusError:
-    return invalid("", "", "", [FieldError("invalid", "patch", told, encoded(obj))])
+def _patch_invalid(obj: Object, old: Object | None, told: str) -> StatusError:
+    return invalid("", "", "", [FieldError("invalid", "patch", told, _written(obj, old))])
+
+
+def _written(value: Any, old: Any) -> str:
+    """As JSON; what the patch did not touch is in its own order, the rest in that of its names."""
+    if isinstance(value, dict):
+        names = value if value == old else sorted(value)
+        olds = old if isinstance(old, dict) else {}
+        return "{" + ",".join(f"{encoded(one)}:{_written(value[one], olds.get(one))}" for one in names) + "}"
+    if isinstance(value, list):
+        pairs = zip_longest(value, old[: len(value)] if isinstance(old, list) else [])
+        return "[" + ",".join(_written(one, before) for one, before in pairs) + "]"
+    return encoded(value)
 
 
 def read_intent(ask: Ask, validation: Validation) -> tuple[Object, list[str]]:
@@ -86,12 +125,18 @@ def read_intent(ask: Ask, validation: Validation) -> tuple[Object, list[str]]:
     try:
         value, doubled = bodies.read_yaml(ask.body)
     except ValueError as error:
-        raise bad_request(f"error decoding YAML: {error}") from None
+        raise bad_request(f"error decoding patch: error converting YAML to JSON: {error}") from None
     if not isinstance(value, dict):
-        raise bad_request(f"error decoding YAML: {_not_a_map(value)}")
+        told = "error decoding patch: error unmarshaling JSON: while decoding JSON: "
+        raise bad_request(told + _not_a_map(value))
     if doubled and validation == "Strict":
         raise bad_request("error strict decoding YAML: " + ", ".join(doubled))
-    if (value.get("metadata") or {}).get("managedFields") is not None:
+    metadata = value.get("metadata")
+    if metadata is None:
+        metadata = value["metadata"] = {}
+    if not isinstance(metadata, dict):
+        raise bad_request(f"error decoding YAML: metadata: {_not_a_map(metadata)}")
+    if metadata.get("managedFields") is not None:
         raise bad_request("metadata.managedFields must be nil")
     return value, list(doubled) if validation == "Warn" else []
 

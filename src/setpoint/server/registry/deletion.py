@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple
 
+from setpoint.server.registry.crd import lifecycle
 from setpoint.server.registry.metadata import bump_generation, is_deleting, timestamp
 from setpoint.server.registry.requests import is_true, options_invalid
 from setpoint.server.registry.resources import Object, Resource
@@ -111,9 +112,11 @@ def decide(obj: Object, resource: Resource, options: DeleteOptions, now: datetim
     metadata["deletionTimestamp"] = timestamp(now + timedelta(seconds=grace))
     if _is_namespace(resource):
         obj.setdefault("status", {})["phase"] = "Terminating"
+    elif resource.stored == _DEFINITIONS:
+        obj["status"] = lifecycle.deleting_status(obj, now=timestamp(now))
     else:
         metadata["deletionGracePeriodSeconds"] = grace
-    if metadata.get("generation", 0) > 0:
+    if metadata.get("generation", 0) > 0 and resource.stored != _DEFINITIONS:
         bump_generation(obj)
     _set_finalizers(metadata, finalizers)
     return Decision("marked" if waits else "gone", obj)
@@ -136,6 +139,9 @@ def _again(obj: Object, grace: int, finalizers: list[str], options: DeleteOption
     if not before and not finalizers and not (obj.get("spec") or {}).get("finalizers"):
         return Decision("gone", obj)
     return Decision("marked" if changes else "unchanged", obj)
+
+
+_DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 
 
 def _is_namespace(resource: Resource) -> bool:

@@ -7,11 +7,13 @@ Every function takes plain objects and changes them in place, or refuses with a 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
+from setpoint.server.registry.admission import Look, admit
 from setpoint.server.registry.managed.managers import Filter, resets, track_update
-from setpoint.server.registry.metadata import begin, carry_over
+from setpoint.server.registry.metadata import begin, carry_over, dedupe_owners
 from setpoint.server.registry.requests import Ask, WriteOptions
 from setpoint.server.registry.resources import Decoded, Object, Resource
 from setpoint.server.registry.validation.metadata import metadata_errors, metadata_update_errors
@@ -22,9 +24,11 @@ from setpoint.server.statuses import (
     bad_request,
     conflict,
     invalid,
+    too_large,
 )
 from setpoint.server.storage.protocol import Encode
 
+MOST_BYTES: Final = 3 * 2**19  # of an object as it is stored: what etcd takes
 _OTHER_NAMESPACE = "the namespace of the provided object does not match the namespace sent on the request"
 
 
@@ -72,6 +76,7 @@ def created(
     *,
     uid: str,
     now: str,
+    look: Look,
     is_tracked: bool = False,
     is_trusted: bool = False,
 ) -> tuple[Object, list[str]]:
@@ -80,6 +85,7 @@ def created(
     ``is_tracked``: an apply has said who owns what.  ``is_trusted``: it is our own, and not judged.
     """
     resource, strategy = ask.resource, ask.resource.strategy
+    doubled = dedupe_owners(obj)
     begin(obj, uid=uid, now=now)
     if strategy.has_generation:
         obj["metadata"]["generation"] = 1
@@ -87,13 +93,14 @@ def created(
         obj = strategy.emit(obj)  # owned is also what Go writes though nobody said it
     if not is_tracked:
         _track(obj, None, ask, options, now)
+    admit(resource.stored, obj, look)
     strategy.prepare_create(obj)
     if resource.qualified == _SIGNING_REQUESTS:
         obj["spec"] = {**(obj.get("spec") or {}), **_asked_by(ask)}
-    warnings: list[str] = []
+    warnings = doubled
     if not is_trusted:
-        warnings = strategy.warnings(obj, None)
-        refuse(resource, obj, [*metadata_errors(obj, resource), *strategy.validate_create(obj)], warnings)
+        refuse(resource, obj, [*metadata_errors(obj, resource), *strategy.validate_create(obj)], doubled)
+        warnings = [*doubled, *strategy.warnings(obj, None)]
     obj["metadata"]["resourceVersion"] = "0"  # its place among the others; the store says which it is
     return strategy.emit(obj), warnings
 
@@ -113,9 +120,13 @@ def updated(
 ) -> tuple[Object, list[str]]:
     """The next state of an object, with the version of the old one; and warnings."""
     resource, strategy = ask.resource, ask.resource.strategy
+    doubled = dedupe_owners(new)
     carry_over(new, old)
     if not resource.is_custom:
+        is_cleared = new["metadata"].get("managedFields") == []
         new = strategy.emit(new)
+        if is_cleared:
+            new["metadata"]["managedFields"] = []  # which says something, and is not written
     if not is_tracked:
         _track(new, old, ask, options, now)
     strategy.prepare_update(new, old, ask.subresource)
@@ -123,8 +134,8 @@ def updated(
         *metadata_update_errors(new, old, resource),
         *strategy.validate_update(new, old, ask.subresource),
     ]
-    warnings = strategy.warnings(new, old)
-    refuse(resource, new, errors, warnings)
+    refuse(resource, new, errors, doubled)
+    warnings = [*doubled, *strategy.warnings(new, old)]
     new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
     return strategy.emit(new), warnings
 
@@ -194,11 +205,14 @@ def _storage_key(resource: Resource, metadata: Object) -> str:
     return "/" + "/".join([*parts, metadata["name"]])
 
 
-def encoder(obj: Object) -> Encode:
-    """Writes an object down, once its revision is known."""
+def encoder(obj: Object, *, is_going: bool = False) -> Encode:
+    """Writes an object down, once its revision is known.  One that is going may be of any size."""
 
     def encode(revision: int) -> bytes:
         obj["metadata"]["resourceVersion"] = str(revision)
-        return msgspec.json.encode(obj)
+        data = msgspec.json.encode(obj)
+        if len(data) > MOST_BYTES and not is_going:
+            raise too_large(MOST_BYTES)
+        return data
 
     return encode

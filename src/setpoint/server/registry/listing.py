@@ -84,7 +84,10 @@ def _match_errors(
     if is_watch:
         if initial is None:
             told = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
-            return [FieldError("forbidden", "resourceVersionMatch", told)]
+            errors = [FieldError("forbidden", "resourceVersionMatch", told)]
+            if match != "NotOlderThan":
+                errors.append(unsupported("resourceVersionMatch", match, ["NotOlderThan"]))
+            return errors
         return []
     errors = []
     if not said:
@@ -118,9 +121,12 @@ def _number(query: Mapping[str, str], name: str) -> int | None:
     if not said:
         return None
     try:
-        return int(said)
+        found = int(said)
     except ValueError:
         raise bad_request(f'strconv.ParseInt: parsing "{said}": invalid syntax') from None
+    if not -(2**63) <= found < 2**63:
+        raise bad_request(f'strconv.ParseInt: parsing "{said}": value out of range')
+    return found
 
 
 # ── Selectors ───────────────────────────────────────────────────────────────────────────────────────

@@ -39,10 +39,34 @@ def timestamp(moment: datetime) -> str:
 def begin(obj: Object, *, uid: str, now: str) -> None:
     """What every new object gets, and what its creator may not set."""
     metadata = obj["metadata"]
-    for name in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"):
+    for name in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"):
         metadata.pop(name, None)
     metadata["uid"] = uid
     metadata["creationTimestamp"] = now
+
+
+def dedupe_owners(obj: Object) -> list[str]:
+    """Owners that are named twice are named once; and what is said of it."""
+    owners = obj["metadata"].get("ownerReferences")
+    if not isinstance(owners, list) or len(owners) < 2:
+        return []
+    kept: list[Any] = []
+    doubled: list[str] = []
+    for one in owners:
+        if one in kept:
+            doubled.append(str(one.get("uid", "")))
+        else:
+            kept.append(one)
+    if not doubled:
+        return []
+    obj["metadata"]["ownerReferences"] = kept
+    uids = ", ".join(dict.fromkeys(doubled))
+    told = (
+        ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, "
+        "and may reject such requests as early as 1.24; please fix your requests; "
+        f"duplicate UID(s) observed: {uids}"
+    )
+    return [told]
 
 
 def carry_over(new: Object, old: Object) -> None:

@@ -23,7 +23,7 @@ import msgspec
 from setpoint.api.patches import APPLY_CONTENT_TYPE, JsonPatch, MergePatch, StrategicPatch
 from setpoint.server.golang import encoded, same
 from setpoint.server.registry import strategic
-from setpoint.server.registry.bodies import read_json
+from setpoint.server.registry.bodies import no_deeper, read_json
 from setpoint.server.registry.doubled import plain
 from setpoint.server.registry.resources import Object, Resource
 from setpoint.server.statuses import FieldError, StatusError, bad_request, invalid, unsupported_media_type
@@ -168,7 +168,8 @@ def _performed(operations: list[Object | None], document: Any) -> Object:
     try:
         for operation in operations:
             document, copied = _perform(operation or {}, document, copied)
-    except _CannotError:
+        no_deeper(document, MOST_OPERATIONS)  # step by step it can grow where no body could be so deep
+    except (_CannotError, ValueError, RecursionError):
         raise StatusError(
             422, "Invalid", "the server rejected our request due to an error in our request", details={}
         ) from None

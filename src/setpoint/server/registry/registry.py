@@ -8,7 +8,7 @@ Fed by http/app.py; drained into the store.  Kinds differ by their strategies an
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -16,16 +16,15 @@ import msgspec
 
 from setpoint.api.patches import APPLY_CONTENT_TYPE, same
 from setpoint.clock import Clock
-from setpoint.server.registry import bodies, decoding, deletion, flow
+from setpoint.server.registry import bodies, decoding, deletion, flow, patching
 from setpoint.server.registry.conversion import converted
 from setpoint.server.registry.facts import type_of
 from setpoint.server.registry.listing import list_objects, list_options
 from setpoint.server.registry.managed.apply import apply
 from setpoint.server.registry.managed.managers import keep_times
 from setpoint.server.registry.metadata import Names, is_deleting, timestamp
-from setpoint.server.registry.patching import patched
 from setpoint.server.registry.requests import Answered, Ask, Listed, WriteOptions, write_options
-from setpoint.server.registry.resources import Object, Resource
+from setpoint.server.registry.resources import Decoded, Object, Resource
 from setpoint.server.registry.served import Resources
 from setpoint.server.registry.subresources import PARTS, Subresources
 from setpoint.server.registry.watching import Watching
@@ -33,7 +32,6 @@ from setpoint.server.statuses import (
     MODIFIED,
     StatusError,
     already_exists,
-    bad_request,
     conflict,
     forbidden,
     not_found,
@@ -42,6 +40,7 @@ from setpoint.server.statuses import (
 from setpoint.server.storage.protocol import Changed, Place, Record, Store
 
 _GENERATED_TRIES: Final = 8
+_DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
 _PROTECTED: Final = frozenset({"default", "kube-system", "kube-public"})
 _decode = msgspec.json.decode
 _encode = msgspec.json.encode
@@ -73,7 +72,8 @@ class Registry:
     async def get(self, ask: Ask) -> Answered:
         if ask.subresource and ask.subresource not in PARTS:
             return await self._below.answer(ask)
-        options = list_options(ask.query, is_watch=False) if "resourceVersion" in ask.query else None
+        # A version that is none is told here as a watch tells it.
+        options = list_options(ask.query, is_watch=True) if "resourceVersion" in ask.query else None
         if options is not None and options.version and options.version > self.store.revision:
             raise version_too_large(options.version, self.store.revision)
         record = self.present(ask.resource, self.find(ask))
@@ -94,8 +94,7 @@ class Registry:
 
     def present(self, resource: Resource, record: Record) -> Record:
         """The object in the version that was asked for; nearly always it is stored so."""
-        head = f'{{"kind":"{resource.kind}","apiVersion":"{resource.api_version}",'.encode()
-        if record.data.startswith(head) and record.revision >= resource.since:
+        if record.data.startswith(resource.head) and record.revision >= resource.since:
             return record
         shown = converted(_decode(record.data), resource)
         return Record(record.place, record.revision, record.created, _encode(shown))
@@ -129,6 +128,7 @@ class Registry:
         try:
             return await self._create(decoded.object, ask, options, warnings)
         except StatusError as refused:
+            refused.warnings = (*warnings, *refused.warnings)
             if not is_generated or refused.reason != "AlreadyExists":
                 raise
             if tries > 1:
@@ -158,6 +158,7 @@ class Registry:
             options,
             uid=self._names.uid(),
             now=self.now(),
+            look=self._look,
             is_tracked=is_tracked,
             is_trusted=is_trusted,
         )
@@ -187,8 +188,17 @@ class Registry:
             resource.plural, resource.group, name, prefix="object is being deleted: " if is_going else ""
         )
 
+    def _look(self, stored: str) -> Sequence[Object]:
+        return [_decode(record.data) for record in self.store.listed(stored)]
+
     def _admit_creation(self, obj: Object, ask: Ask) -> None:
-        """Nothing is created in a namespace that is not there, or is going."""
+        """Nothing is created in a namespace that is not there, or is going; nor of a kind that is going."""
+        if ask.resource.is_custom:
+            definition = self.store.get(Place(_DEFINITIONS, "", ask.resource.stored))
+            if definition is not None and is_deleting(_decode(definition.data)):
+                told = "create not allowed while custom resource definition is terminating"
+                name = obj["metadata"].get("name", "")
+                raise forbidden(ask.resource.plural, ask.resource.group, name, told)
         if not ask.resource.namespaced:
             return
         record = self.store.get(Place("namespaces", "", ask.namespace))
@@ -224,7 +234,11 @@ class Registry:
             flow.check_place(again, ask)
             return again
 
-        return await self.change(ask, options, wanted, warnings, is_put=True)
+        try:
+            return await self.change(ask, options, wanted, warnings, is_put=True)
+        except StatusError as refused:
+            refused.warnings = (*warnings, *refused.warnings)
+            raise
 
     async def patch(self, ask: Ask) -> Answered:
         if ask.subresource and ask.subresource not in PARTS:
@@ -236,9 +250,11 @@ class Registry:
 
         def wanted(old: Object) -> Object:
             warnings.clear()
-            new = patched(old, ask.body, ask.content_type, ask.resource)
-            decoded = decoding.conform_patched(new, ask.resource)
-            warnings.extend(decoding.check_patched(decoded, new, options.validation))
+            patch = patching.read(ask.body, ask.content_type, ask.resource)
+            new = patching.perform(patch, old, ask.resource)
+            decoded = decoding.conform_patched(new, ask.resource, old)
+            decoded = Decoded(decoded.object, [*patch.doubled, *decoded.unknown])
+            warnings.extend(decoding.check_patched(decoded, new, old, options.validation))
             flow.check_place(decoded.object, ask)
             flow.check_name(decoded.object, ask)
             return decoded.object
@@ -249,8 +265,9 @@ class Registry:
         options = write_options(ask, is_apply=True)
         resource = ask.resource
         intent, warnings = decoding.read_intent(ask, options.validation)
-        flow.check_place(intent, ask)
-        intent["metadata"].setdefault("name", ask.name)
+        metadata = intent.setdefault("metadata", {})
+        flow.check_place({"metadata": dict(metadata)}, ask)  # a refusal shows the intent as it was sent
+        metadata.setdefault("name", ask.name)
         flow.check_name(intent, ask)
         merge = partial(
             apply,
@@ -274,6 +291,7 @@ class Registry:
                 raise _gone_meanwhile(resource, ask.name, intent)
             intent["metadata"].pop("resourceVersion", None)
             fresh = decoding.conform_patched(merge(None, intent, now=self.now()), resource).object
+            flow.check_place(fresh, ask)
             try:
                 return await self._create(fresh, ask, options, warnings, is_tracked=True)
             except StatusError as refused:
@@ -373,14 +391,15 @@ class Registry:
                     if resource.strategy.returns_deleted:
                         return Answered(200, removed.data, resource), False
                     return _deleted(resource, obj), False
-                marked = await self.store.update(record.place, flow.encoder(obj), record.revision)
+                encode = flow.encoder(obj, is_going=True)
+                marked = await self.store.update(record.place, encode, record.revision)
                 return Answered(200, marked.data, resource), True
             except Changed:
                 continue
 
     async def remove(self, record: Record, last: Object, resource: Resource) -> Record:
         """Take an object out of the store, and give back what it held."""
-        removed = await self.store.delete(record.place, flow.encoder(last), record.revision)
+        removed = await self.store.delete(record.place, flow.encoder(last, is_going=True), record.revision)
         resource.strategy.release(last)
         return removed
 

@@ -63,6 +63,12 @@ class Resource:
     )
     deprecation: str = ""  # the warning that every request of this version gets
 
+    head: bytes = field(init=False, repr=False)  # how the bytes of its objects begin
+
+    def __post_init__(self) -> None:
+        head = f'{{"kind":"{self.kind}","apiVersion":"{self.api_version}",'
+        object.__setattr__(self, "head", head.encode())
+
     @property
     def api_version(self) -> str:
         return f"{self.group}/{self.version}" if self.group else self.version

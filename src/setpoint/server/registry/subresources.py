@@ -223,6 +223,8 @@ class Subresources:
             told = f"The disruption budget {name} needs {needs} healthy pods and has {has} currently"
             raise too_many_requests(refused, 0, causes=[_cause(told)])
         status["disruptionsAllowed"] -= 1
+        if not status["disruptionsAllowed"]:
+            _disallow(status, registry.now())
         status.setdefault("disruptedPods", {})[pod["metadata"]["name"]] = registry.now()
         try:
             await registry.store.update(
@@ -238,8 +240,33 @@ class Subresources:
         obj, answer = decoded.object, _REVIEWS.get(ask.resource.kind)
         if answer is None:
             raise not_served()
+        options, emit = write_options(ask), ask.resource.strategy.emit
+        obj = emit(obj)
+        track_update(
+            obj,
+            None,
+            manager=options.manager,
+            api_version=ask.resource.api_version,
+            subresource="",
+            now=self._registry.now(),
+            type=ask.resource.type,
+        )
         obj["status"] = answer(obj, ask)
-        return Answered(201, _encode(ask.resource.strategy.emit(obj)), ask.resource)
+        return Answered(201, _encode(emit(obj)), ask.resource)
+
+
+def _disallow(status: Object, now: str) -> None:
+    """Have a budget say that it has no room left."""
+    others = [each for each in status.get("conditions") or () if each.get("type") != "DisruptionAllowed"]
+    condition = {
+        "type": "DisruptionAllowed",
+        "status": "False",
+        "observedGeneration": status.get("observedGeneration"),
+        "lastTransitionTime": now,
+        "reason": "InsufficientPods",
+        "message": "",
+    }
+    status["conditions"] = [*others, condition]
 
 
 def _cause(message: str) -> Object:
@@ -345,10 +372,10 @@ def _changed_scale(before: Object, ask: Ask, options: WriteOptions, now: str) ->
             kind="Scale",
         )
     if ask.verb == "patch":
-        after = patched(before, ask.body, ask.content_type, resource)
+        after = decoding.plain_patched(patched(before, ask.body, ask.content_type, resource), resource)
     else:
         after = decoding.read_plain(ask, resource)
-        after.setdefault("metadata", {})
+    after.setdefault("metadata", {})
     track_update(
         after,
         before,

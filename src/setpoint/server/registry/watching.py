@@ -55,6 +55,7 @@ class Watching:
         self._ask = ask
         self._refused: WatchEvent | None = None
         self._initial: list[WatchEvent] = []
+        self._is_ending = False
         self._watch = self._open()
 
     def _open(self) -> Watch | None:
@@ -83,6 +84,12 @@ class Watching:
             found.append(self._bookmark(revision, annotations=_END_OF_INITIAL))
         return found
 
+    def end(self) -> None:
+        """End once everything that has happened until now is given out."""
+        self._is_ending = True
+        if self._watch is not None:
+            self._watch.wake()
+
     def close(self) -> None:
         if self._watch is not None:
             self._watch.close()
@@ -106,24 +113,29 @@ class Watching:
         loop = asyncio.get_running_loop()
         lasts = self._options.timeout or random.uniform(_SHORTEST, 2 * _SHORTEST)  # noqa: S311 - only spreads load
         end = loop.time() + lasts
-        bookmark_at = loop.time() + min(_BOOKMARK_EVERY, max(lasts - _BOOKMARK_BEFORE_END, 0.0))
-        while (now := loop.time()) < end:
-            until = min(end, bookmark_at) if self._options.allows_bookmarks else end
-            try:
-                async with asyncio.timeout(max(until - now, 0.0)):
-                    events = await watch.next()
-            except TimeoutError:
-                if self._options.allows_bookmarks and loop.time() >= bookmark_at and loop.time() < end:
+        bookmark_at = end
+        if self._options.allows_bookmarks and lasts > _BOOKMARK_BEFORE_END:  # a shorter watch gets none
+            bookmark_at = loop.time() + min(_BOOKMARK_EVERY, lasts - _BOOKMARK_BEFORE_END)
+        timer = loop.call_at(bookmark_at, watch.wake)  # one for many events: they come by the thousand
+        try:
+            while True:
+                events = await watch.next()
+                if self._is_ending and not events:
+                    return
+                if seen := [shown for event in events if (shown := self._seen(event)) is not None]:
+                    yield seen
+                now = loop.time()
+                if now >= end:
+                    return
+                if now >= bookmark_at:
                     yield [self._bookmark(watch.progress)]
-                    last = end - _BOOKMARK_BEFORE_END
-                    soon = loop.time() + _BOOKMARK_EVERY
-                    bookmark_at = last if loop.time() < last < soon else soon
-                continue
-            except (Overrun, Closed):
-                return
-            seen = [shown for event in events if (shown := self._seen(event)) is not None]
-            if seen:
-                yield seen
+                    last, soon = end - _BOOKMARK_BEFORE_END, now + _BOOKMARK_EVERY
+                    bookmark_at = last if now < last < soon else min(soon, end)
+                    timer = loop.call_at(bookmark_at, watch.wake)
+        except (Overrun, Closed):
+            return
+        finally:
+            timer.cancel()
 
     def _seen(self, event: Event) -> WatchEvent | None:
         """One change, as this watch's selector sees it."""
@@ -138,7 +150,7 @@ class Watching:
             return None
         if (
             event.type != "DELETED"
-        ):  # it left the selection: its last state in it, at the version that it left
+        ):  # it left the selection: as it last was in it, at the version that it left
             record = _at(self._present(self._resource, event.previous), event.record.revision)
         return WatchEvent("DELETED", record.data, record)
 

@@ -158,6 +158,8 @@ class HistoryWatch:
         self._track.watches += 1
         self._position = self._place()
         self._closed = False
+        self._woken = False
+        self._waiting: asyncio.Future[None] | None = None
         history.open[self] = None
 
     def __repr__(self) -> str:
@@ -174,7 +176,10 @@ class HistoryWatch:
         return max(self._after, self._history.revision)
 
     async def next(self) -> list[Event]:
-        """All that are there; waits for one.  Raises ``Overrun``, and ``Closed`` after ``close``."""
+        """All that are there; waits for one, or for ``wake``.
+
+        Raises ``Overrun``, and after ``close`` ``Closed``.
+        """
         while True:
             if self._closed:
                 raise Closed(f"the watch of {self._resource} was closed")
@@ -183,8 +188,17 @@ class HistoryWatch:
                     return given
             elif given := self._next_held():
                 return given
+            elif self._woken:
+                self._woken = False
+                return []
             else:
                 await self._wait()
+
+    def wake(self) -> None:
+        """Let ``next`` return, though there is nothing: whoever waits has something else to do."""
+        self._woken = True
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)
 
     def close(self) -> None:
         if self._closed:
@@ -235,12 +249,13 @@ class HistoryWatch:
     async def _wait(self) -> None:
         future = asyncio.get_running_loop().create_future()
         self._track.waiting.append(future)
+        self._waiting = future
         try:
             await future
-        except asyncio.CancelledError:
-            if future in self._track.waiting:
+        finally:
+            self._waiting = None
+            if (self._woken or future.cancelled()) and future in self._track.waiting:
                 self._track.waiting.remove(future)
-            raise
 
 
 def _keys(event: Event) -> tuple[tuple[str, str], ...]:

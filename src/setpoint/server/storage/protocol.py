@@ -89,7 +89,13 @@ class Watch(Protocol):
     """Events of one resource, in order, each once."""
 
     async def next(self) -> list[Event]:
-        """All that are there; waits for one.  Raises ``Overrun``.  May be cancelled and called again."""
+        """All that are there; waits for one, or for ``wake``.  Raises ``Overrun``.
+
+        May be cancelled and called again.
+        """
+
+    def wake(self) -> None:
+        """Let ``next`` return, though there is nothing."""
 
     @property
     def progress(self) -> int:

@@ -78,6 +78,12 @@ def status_of(crd: Object, others: Iterable[Object], *, now: str) -> dict[str, A
     return status
 
 
+def deleting_status(crd: Object, *, now: str) -> dict[str, Any]:
+    """The status once it is asked to go."""
+    told = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
+    return _with(crd, _condition("Terminating", "True", "InstanceDeletionPending", told), now)
+
+
 def terminating_status(crd: Object, *, now: str) -> dict[str, Any]:
     """The status while its objects are being deleted."""
     told = "CustomResource deletion is in progress"

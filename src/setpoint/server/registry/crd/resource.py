@@ -30,6 +30,7 @@ from setpoint.server.registry.resources import (
     Resource,
     Subresource,
 )
+from setpoint.server.registry.served import version_order
 from setpoint.server.statuses import FieldError
 
 _VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
@@ -78,14 +79,20 @@ def _resource(crd: Object, version: dict[str, Any]) -> Resource:
         columns=_columns(version),
         is_custom=True,
         stored_as=f"{names['plural']}.{spec['group']}",
-        deprecation=_deprecation(spec["group"], names["kind"], version),
+        deprecation=_deprecation(spec, version),
     )
 
 
-def _deprecation(group: str, kind: str, version: dict[str, Any]) -> str:
+def _deprecation(spec: dict[str, Any], version: dict[str, Any]) -> str:
     if not version.get("deprecated"):
         return ""
-    return version.get("deprecationWarning") or f"{group}/{version['name']} {kind} is deprecated"
+    if said := version.get("deprecationWarning"):
+        return str(said)
+    group, kind = spec["group"], spec["names"]["kind"]
+    told = f"{group}/{version['name']} {kind} is deprecated"
+    good = [one["name"] for one in spec["versions"] if one.get("served") and not one.get("deprecated")]
+    best = min([version["name"], *good], key=version_order)
+    return told if best == version["name"] else f"{told}; use {group}/{best} {kind}"
 
 
 def _columns(version: dict[str, Any]) -> tuple[Column, ...]:

@@ -392,6 +392,8 @@ def _secret(obj: Object, old: Object | None) -> list[str]:
     if obj.get("type") != "kubernetes.io/tls":
         return []
     data = obj.get("data") or {}
+    if not {"tls.crt", "tls.key"} <= data.keys():
+        return []  # which is refused
     for key, word in (("tls.crt", "certificate"), ("tls.key", "key")):
         if b"-----BEGIN " not in base64.b64decode(data.get(key) or ""):
             return [f"tls: failed to find any PEM data in {word} input"]

@@ -1,0 +1,67 @@
+"""Outside programs that must be fetched or built, kept between runs: a virtual environment, a Go program.
+
+Both are made anew when what they are made from changes.  They lie outside the work tree, beside the
+programs of ``make kube``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+_HERE: Final = Path(__file__).parent
+_LONGEST: Final = 900.0  # seconds: a cold build fetches and compiles all of client-go
+
+
+def python() -> Path:
+    """A Python that has what ``requirements.txt`` locks, and nothing of ours."""
+    locked = _HERE / "requirements.txt"
+
+    def make(folder: Path) -> None:
+        _run([sys.executable, "-m", "venv", str(folder)])
+        pip = [str(folder / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "--quiet"]
+        _run([*pip, "install", "--require-hashes", "--requirement", str(locked)])
+
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    return _kept(f"python{version}", [locked], make) / "bin" / "python"
+
+
+def controller() -> Path:
+    """The program in ``controller/``."""
+    source = _HERE / "controller"
+
+    def make(folder: Path) -> None:
+        go = ["go", "build", "-mod=readonly", "-trimpath", "-buildvcs=false"]
+        _run([*go, "-o", str(folder / "controller"), "."], cwd=source, env={**os.environ, "CGO_ENABLED": "0"})
+
+    made_of = [source / name for name in ("go.mod", "go.sum", "main.go")]
+    return _kept("controller", made_of, make) / "controller"
+
+
+def _kept(name: str, made_of: list[Path], make: Callable[[Path], None]) -> Path:
+    """The folder with this content: as it was left by an earlier run, or made now."""
+    digest = hashlib.sha256(b"\0".join(path.read_bytes() for path in made_of)).hexdigest()[:16]
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "setpoint" / "outside"
+    folder = cache / f"{name}-{digest}"
+    if not (folder / ".whole").exists():
+        cache.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(folder, ignore_errors=True)  # what an interrupted run left
+        make(folder)
+        (folder / ".whole").touch()
+    return folder
+
+
+def _run(command: list[str], *, cwd: Path | None = None, env: dict[str, str] | None = None) -> None:
+    with tempfile.TemporaryFile() as said:
+        ran = subprocess.run(
+            command, cwd=cwd, env=env, stdout=said, stderr=said, check=False, timeout=_LONGEST
+        )
+        said.seek(0)
+        assert ran.returncode == 0, f"{' '.join(command)}: {said.read().decode()[-2_000:]}"
