@@ -266,6 +266,10 @@ class Canonical:
         self._names: dict[str, str] = {}
         self._asked = "".join(f"{step.path} {step.body!r}" for step in script.steps)
 
+    def _is_asked(self, text: str) -> bool:
+        """Whether the script itself says it, as a whole: 10.0.0.25 is not in 10.0.0.255."""
+        return re.search(rf"(?<![0-9A-Za-z]){re.escape(text)}(?![0-9A-Za-z])", self._asked) is not None
+
     def answer(self, status: int, headers: http.client.HTTPMessage, body: Json, step: Step) -> Answer:
         told = {
             name: [self._text(one) for one in values]
@@ -310,7 +314,7 @@ class Canonical:
             if key == "continue" and value:
                 return "<continue>"
             return self._text(value)
-        if key == "nodePort" and isinstance(value, int) and value and str(value) not in self._asked:
+        if key == "nodePort" and isinstance(value, int) and value and not self._is_asked(str(value)):
             return self._number("port", str(value))
         return value
 
@@ -327,13 +331,13 @@ class Canonical:
         return _ADDRESS.sub(self._address, text)
 
     def _time(self, found: re.Match[str]) -> str:
-        return found[0] if found[0] in self._asked else _present(found)
+        return found[0] if self._is_asked(found[0]) else _present(found)
 
     def _uid(self, found: re.Match[str]) -> str:
-        return found[0] if found[0] in self._asked else self._number("uid", found[0])
+        return found[0] if self._is_asked(found[0]) else self._number("uid", found[0])
 
     def _address(self, found: re.Match[str]) -> str:
-        return found[0] if found[0] in self._asked else self._number("address", found[0])
+        return found[0] if self._is_asked(found[0]) else self._number("address", found[0])
 
     def _number(self, what: str, value: str) -> str:
         seen = self._seen.setdefault(what, {})

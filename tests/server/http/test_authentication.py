@@ -33,6 +33,16 @@ def test_a_wrong_credential_opens_nothing(shown: str, path: str) -> None:
     assert (refused.value.code, refused.value.message) == (401, "Unauthorized")
 
 
+def test_whoever_has_a_credential_may_act_as_another() -> None:
+    headers = {"Authorization": "Bearer hush", "Impersonate-User": "eve", "Impersonate-Group": "a, b"}
+
+    user = authenticate(Request("GET", "/", headers), ("api",), TOKENS)
+
+    assert (user.name, user.groups) == ("eve", ("a", "b", "system:authenticated"))
+    with pytest.raises(StatusError):
+        authenticate(Request("GET", "/", {"Impersonate-User": "eve"}), ("api",), TOKENS)
+
+
 @pytest.mark.parametrize("path", [("version",), ("healthz",), ("livez", "ping"), ("readyz",)])
 def test_health_and_version_are_open_to_all(path: tuple[str, ...]) -> None:
     assert authenticate(Request("GET", "/"), path, TOKENS) == ANONYMOUS

@@ -13,6 +13,7 @@ import hmac
 from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Final, TypeAlias
+from urllib.parse import unquote
 
 from setpoint.net.transport import Request
 from setpoint.server.registry.requests import User
@@ -22,6 +23,10 @@ from setpoint.server.statuses import unauthorized
 Authenticator: TypeAlias = Callable[[Request], User | None]
 
 ANONYMOUS: Final = User("system:anonymous", ("system:unauthenticated",))
+_AS: Final = "Impersonate-User"
+_AS_GROUP: Final = "Impersonate-Group"
+_AS_UID: Final = "Impersonate-Uid"
+_AS_EXTRA: Final = "Impersonate-Extra-"
 _OPEN: Final = frozenset({"version", "healthz", "livez", "readyz"})
 
 
@@ -54,10 +59,25 @@ def _digest(token: str) -> bytes:
 
 
 def authenticate(request: Request, path: tuple[str, ...], authenticator: Authenticator) -> User:
-    """The user, or 401."""
+    """The user, or 401.  Whoever has a credential may act as somebody else."""
     user = authenticator(request)
     if user is not None:
-        return user
+        return _acting(request) or user
     if path and path[0] in _OPEN:
         return ANONYMOUS
     raise unauthorized()
+
+
+def _acting(request: Request) -> User | None:
+    """Whom the request asks to be taken for."""
+    name = request.headers.get(_AS)
+    if not name:
+        return None
+    said = request.headers.get(_AS_GROUP, "").replace("\n", ",")  # one for each group, joined on the way here
+    groups = tuple(one.strip() for one in said.split(",") if one.strip())
+    extra = {
+        unquote(header[len(_AS_EXTRA) :]).lower(): (value,)
+        for header, value in request.headers.items()
+        if header.title().startswith(_AS_EXTRA)
+    }
+    return User(name, (*groups, "system:authenticated"), request.headers.get(_AS_UID, ""), extra)
