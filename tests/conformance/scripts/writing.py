@@ -318,7 +318,8 @@ def _strategic() -> list[Step]:
         "bad retain keys": {"spec": {"strategy": {"$retainKeys": ["type"], "rollingUpdate": {}}}},
         "tolerations": {"spec": {"template": {"spec": {"tolerations": [{"key": "a", "operator": "Exists"}]}}}},
         "volumes": {"spec": {"template": {"spec": {"volumes": [{"name": "v", "emptyDir": {}}]}}}},
-        "volume source": {"spec": {"template": {"spec": {"volumes": [{"name": "v", "$retainKeys": ["name", "configMap"], "configMap": {"name": "c"}}]}}}},
+        # Not by $retainKeys: the real server sometimes warns of it as of an unknown field, and sometimes does not.
+        "volume source": {"spec": {"template": {"spec": {"volumes": [{"name": "v", "emptyDir": None, "configMap": {"name": "c"}}]}}}},
         "a string for a list": {"spec": {"template": {"spec": {"containers": "x"}}}},
         "last finalizer": {"metadata": {"finalizers": None}},
     }  # fmt: skip
