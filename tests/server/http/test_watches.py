@@ -172,7 +172,7 @@ def event(revision: int, name: str = "a", type: str = "ADDED") -> WatchEvent:  #
         {"kind": "Foo", "apiVersion": "v1", "metadata": {"name": name, "resourceVersion": str(revision)}}
     )
     record = Record(Place("foos", "", name), revision, revision, data)
-    return WatchEvent(type, data, record)  # type: ignore[arg-type]
+    return WatchEvent(type, data, record)  # type: ignore[arg-type]  # the names of types come from a table
 
 
 def test_a_line_is_written_once_for_all_who_watch_in_one_form() -> None:

@@ -80,7 +80,7 @@ class Asking:
         resource = self.resources.find(group, version, known.plural)
         assert resource is not None
         ask = Ask(
-            verb,  # type: ignore[arg-type]
+            verb,  # type: ignore[arg-type]  # the verbs come from a recording
             resource,
             namespace="default" if known.namespaced else "",
             name=name_of(kind) if verb == "update" else "",
