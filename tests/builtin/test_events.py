@@ -24,7 +24,7 @@ def event(**fields: object) -> Event:
         reason="R",
         message="m",
         type="Normal",
-        **fields,  # type: ignore[arg-type]
+        **fields,  # type: ignore[arg-type]  # each test names its own
     )
 
 

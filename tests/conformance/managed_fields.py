@@ -152,7 +152,7 @@ def _container(rng: random.Random, name: str) -> Object:
             for number in rng.sample([80, 443, 8080], rng.randint(0, 3))
         ]
     if rng.random() < 0.3:
-        container["resources"] = {"limits": _some(rng, ["cpu", "memory"], ["1", "1000m", 1, "2"])}  # type: ignore[arg-type]
+        container["resources"] = {"limits": _some(rng, ["cpu", "memory"], ["1", "1000m", 1, "2"])}  # type: ignore[arg-type]  # 1 on purpose
     if rng.random() < 0.3:
         container["args"] = rng.sample(["-a", "-b"], rng.randint(0, 2))
     if rng.random() < 0.2:
