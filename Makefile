@@ -3,25 +3,33 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip --disable-pip-version-check --quiet
+LOCK   := --quiet --universal --python-version 3.11 --generate-hashes --custom-compile-command 'make lock' --output-file
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup check format test kube conformance bench wheel models facts soak lock clean
+.PHONY: help demo setup check format test kube conformance bench wheel models facts prove soak lock clean
 
 help:  ## list the verbs
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
 
-demo: setup  ## a class becomes a CustomResourceDefinition; then the pods of your cluster, if you have one
-	$(BIN)/python examples/webapp/webapp.py
-	@$(BIN)/python examples/pods/pods.py || echo 'demo: no cluster, no pods; all else above worked'
+demo:  ## watch an operator at work, in a cluster in one process; then try it yourself
+	@$(MAKE) --no-print-directory $$(test -e $(VENV)/.ready && echo setup || echo $(VENV)/.runs)
+	@$(BIN)/setpoint demo $$(test -t 1 || echo --exit)
 
 setup: $(VENV)/.ready  ## a virtual environment with everything locked in requirements.lock
 
-$(VENV)/.ready: pyproject.toml requirements.lock
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "setup: $(PYTHON) is older than Python 3.11; try: make setup PYTHON=python3.12")'
+define install
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "$(PYTHON) is older than Python 3.11; try: make $(MAKECMDGOALS) PYTHON=python3.12")'
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) install --require-hashes --requirement requirements.lock
+	$(PIP) install --require-hashes --requirement $(1)
 	$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@
+endef
+
+$(VENV)/.ready: pyproject.toml requirements.lock
+	$(call install,requirements.lock)
+
+$(VENV)/.runs: pyproject.toml requirements-run.lock  # what it takes to run, and no more: the first contact is soon over
+	$(call install,requirements-run.lock)
 
 check: setup  ## ruff, mypy --strict and the shape test
 	$(BIN)/ruff check .
@@ -36,6 +44,7 @@ format: setup  ## let ruff put the code in order
 test: setup  ## everything that needs no cluster and no Go
 	$(BIN)/pytest tests --ignore=tests/conformance --ignore=tests/outside
 	$(BIN)/pytest tests/conformance --server setpoint -m "not slow"
+	$(BIN)/pytest tests/conformance --server memory -m "not slow"
 
 kube:  ## build kube-apiserver, kube-controller-manager, kubectl and etcd (needs Go; once)
 	tests/kube/build
@@ -44,8 +53,8 @@ conformance: setup kube  ## everything against the real kube-apiserver, and othe
 	$(BIN)/pytest tests/conformance
 	SETPOINT_CRASHES=100 $(BIN)/pytest tests/outside tests/server/storage/test_crash.py tests/server/test_kill.py
 
-bench: setup  ## speed and memory, as ratios against a yardstick in the same run
-	$(BIN)/python -m bench
+bench: setup $(if $(filter --short,$(ONLY)),,kube)  ## speed and memory beside Go, Rust and Python peers, in the same run (one of them: ONLY=sync)
+	$(BIN)/python -m bench $(ONLY)
 
 wheel: setup  ## build the wheel, install it somewhere fresh, and run the tests against it
 	.ci/wheel
@@ -55,15 +64,19 @@ models: setup kube  ## regenerate src/setpoint/kube from the real kube-apiserver
 
 facts: setup kube  ## regenerate the server's table of facts, and the recordings its tests compare with
 	$(BIN)/python tools/facts/build.py
+	$(BIN)/python tools/facts/roles.py
 	$(BIN)/python tools/facts/record.py
+
+prove: setup  ## the table of mutants: every mistake found, nobody accused who made none
+	$(BIN)/python -m tests.mutants.table
 
 soak: setup  ## kill -9 a thousand times, and tear the log at every few bytes
 	SETPOINT_CRASHES=1000 SETPOINT_TORN=7 $(BIN)/pytest tests/server/storage tests/server/test_kill.py
 
-lock: setup  ## write requirements.lock anew, with the newest versions pyproject.toml allows
+lock: setup  ## write the locks anew, with the newest versions pyproject.toml allows
 	$(PIP) install 'uv>=0.9'
-	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --group dev \
-		--custom-compile-command 'make lock' --output-file requirements.lock pyproject.toml
+	$(BIN)/uv pip compile --upgrade --group dev $(LOCK) requirements.lock pyproject.toml
+	printf 'hatchling\neditables\n' | $(BIN)/uv pip compile --constraint requirements.lock $(LOCK) requirements-run.lock pyproject.toml -
 
 clean:  ## remove what the verbs made here (not the kube cache)
 	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,8 +1,9 @@
 """Keeps a Deployment and a Service for every WebApp, and says in its status how it goes.
 
-    python examples/webapp/webapp.py                        prints the definition of the kind
-    python examples/webapp/webapp.py | kubectl apply -f -   makes your cluster know it
-    setpoint run examples/webapp/webapp.py --install-crds   does that too, and runs the operator
+    setpoint demo                                           shows it at work, in a cluster of its own
+    setpoint dev examples/webapp/webapp.py                  runs it so, loaded again whenever you save it
+    setpoint run examples/webapp/webapp.py --install-crds   runs it on your cluster
+    python examples/webapp/webapp.py                        prints the definition of its kind
 
 Change the Deployment by hand, or delete it, and it comes back: what is desired is applied again.  The same
 operator written in the classic form, by hand, is in ``longhand.py``.

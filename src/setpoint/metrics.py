@@ -15,9 +15,12 @@ Importing this file costs nothing: the library loads with the first ``Metrics()`
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol
+from itertools import accumulate
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric
@@ -91,12 +94,36 @@ class ControllerMetrics:
     callback_errors: Counter  # predicates, mappers, streams and timers that raised
 
 
+class Durations:
+    """A histogram of seconds that only one thread writes.
+
+    prometheus_client's takes a lock for each number; with two numbers to a key that was a third of what
+    the work queue did.
+    """
+
+    __slots__ = ("_counts", "_sum", "_upper")
+
+    def __init__(self, upper: Sequence[float]) -> None:
+        self._upper = tuple(upper)
+        self._counts = [0] * (len(self._upper) + 1)
+        self._sum = 0.0
+
+    def observe(self, seconds: float) -> None:
+        self._counts[bisect_left(self._upper, seconds)] += 1
+        self._sum += seconds
+
+    def read(self) -> tuple[list[tuple[float, int]], float]:
+        """How many were at most so long, for each bound; and the sum of all."""
+        bounds = (*self._upper, math.inf)
+        return list(zip(bounds, accumulate(self._counts), strict=True)), self._sum
+
+
 @dataclass(frozen=True, slots=True)
 class QueueMetrics:
     """What one queue measures; all else it has is read from it."""
 
-    waited_seconds: Histogram
-    worked_seconds: Histogram
+    waited_seconds: Durations
+    worked_seconds: Durations
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,18 +207,6 @@ class Metrics:
             "Predicates, mappers, streams and timers that raised",
             "controller",
         )
-        self._waited = histogram(
-            "workqueue_queue_duration_seconds",
-            "How long keys are due before they are taken",
-            *_QUEUE,
-            buckets=tuple(_QUEUE_SECONDS),
-        )
-        self._worked = histogram(
-            "workqueue_work_duration_seconds",
-            "How long keys are in a worker's hands",
-            *_QUEUE,
-            buckets=tuple(_QUEUE_SECONDS),
-        )
         self._relists = counter("setpoint_cache_relists_total", "Times a kind was listed again", *_KIND)
         self._lag = histogram(
             "setpoint_cache_lag_seconds",
@@ -248,7 +263,10 @@ class Metrics:
         """
         labels = (name, name)  # a queue is named after its controller, as in controller-runtime
         self._queues.sources[labels] = _Queue(read)
-        return QueueMetrics(self._waited.labels(*labels), self._worked.labels(*labels))
+        return QueueMetrics(
+            self._queues.waited.setdefault(labels, Durations(_QUEUE_SECONDS)),
+            self._queues.worked.setdefault(labels, Durations(_QUEUE_SECONDS)),
+        )
 
     def cache(self, group: str, version: str, kind: str, read: Callable[[], CacheNumbers]) -> CacheMetrics:
         """What the cache of a kind counts; ``read`` is asked for its size and age at each look.
@@ -311,6 +329,9 @@ class _Queues:
 
     def __init__(self) -> None:
         self.sources: dict[tuple[str, str], _Queue] = {}
+        # Of every queue there was: a new one of a name goes on counting where the former was.
+        self.waited: dict[tuple[str, str], Durations] = {}
+        self.worked: dict[tuple[str, str], Durations] = {}
 
     def collect(self) -> Iterator[Metric]:
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily  # noqa: PLC0415 as above
@@ -333,8 +354,26 @@ class _Queues:
             unfinished.add_metric(labels, numbers.unfinished_seconds)
             longest.add_metric(labels, numbers.longest_running_seconds)
         yield from (depth, adds, retries, unfinished, longest)
+        yield _histogram(
+            "workqueue_queue_duration_seconds", "How long keys are due before they are taken", self.waited
+        )
+        yield _histogram(
+            "workqueue_work_duration_seconds", "How long keys are in a worker's hands", self.worked
+        )
 
     describe = collect  # so that a family of the author's own cannot take one of these names
+
+
+def _histogram(name: str, says: str, sources: Mapping[tuple[str, str], Durations]) -> Metric:
+    from prometheus_client.core import HistogramMetricFamily  # noqa: PLC0415 as above
+    from prometheus_client.utils import floatToGoString  # noqa: PLC0415
+
+    le = cast("Callable[[float], str]", floatToGoString)  # which has no types
+    family = HistogramMetricFamily(name, says, labels=_QUEUE)
+    for labels, durations in sources.items():
+        buckets, total = durations.read()
+        family.add_metric(labels, [(le(bound), count) for bound, count in buckets], total)
+    return family
 
 
 class _Caches:

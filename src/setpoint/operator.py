@@ -38,6 +38,7 @@ from setpoint.controller.context import Context, Means
 from setpoint.controller.controller import Controller
 from setpoint.controller.finalizer import check_name
 from setpoint.controller.mapping import Mapped
+from setpoint.controller.permissions import as_rules, needed
 from setpoint.controller.recorder import Recorder
 from setpoint.controller.result import Result
 from setpoint.controller.sync_context import SyncContext
@@ -86,6 +87,7 @@ class _Controller:
     owns: tuple[Kind, ...] = ()
     watches: Mapping[Kind, Mapper] = field(default_factory=dict)
     every: float | None = None
+    verify: bool = False
     build: Callable[[Builder, Manager], object] | None = None
     options: Options = field(default_factory=Options)
 
@@ -123,6 +125,7 @@ class Operator:
         watches: Mapping[Kind, Mapper] | None = None,
         name: str = "",
         every: float | None = None,
+        verify: bool = False,
         build: Callable[[Builder, Manager], object] | None = None,
         **options: Unpack[Options],
     ) -> Decorator[T]:
@@ -131,7 +134,9 @@ class Operator:
         ``owns`` are the kinds of its children: a change of one brings up the object it belongs to.
         ``watches`` maps objects of other kinds to those that they concern: ``{ConfigMap: users_of}``, where
         ``users_of`` takes the object (and the client, if it is ``async`` and takes two) and gives Requests.
-        ``every`` so many seconds all objects are looked at anyway.
+        ``every`` so many seconds all objects are looked at anyway.  With ``verify`` each reconcile begins
+        with the object as the server has it now and not as the cache does: one more request, for operators
+        that do what cannot be undone.
 
         Of the options, ``workers``, ``timeout``, ``backoff`` and the like are the controller's; ``when``,
         ``labels``, ``namespaces`` and the like say which objects of the kind it is for.  ``build`` is given
@@ -148,6 +153,7 @@ class Operator:
                     tuple(owns),
                     dict(watches or {}),
                     every,
+                    verify,
                     build,
                     options,
                 )
@@ -172,6 +178,11 @@ class Operator:
 
         return Decorator(take)
 
+    @property
+    def kinds(self) -> list[GroupVersionKind]:
+        """What it has controllers and clean-ups for."""
+        return list(dict.fromkeys(self._kinds()))
+
     def crds(self) -> list[dict[str, Any]]:
         """The CustomResourceDefinitions of its kinds, in wire form; of those that are Python classes."""
         kinds = [each.kind for each in self._controllers] + [kind for kind, _ in self._finalizers.values()]
@@ -180,6 +191,23 @@ class Operator:
             if isinstance(kind, type) and issubclass(kind, CustomResource):
                 versions.setdefault((kind.gvk.group, kind.gvk.kind), []).append(kind)
         return [crd_of(*classes) for classes in versions.values()]
+
+    def rules(self) -> list[dict[str, Any]]:
+        """The RBAC rules that what it declares needs, as the ``rules`` of a ClusterRole, in wire form.
+
+        What a reconciler asks for besides, through ``ctx.client``, is to be added; ``least_privilege`` of
+        ``setpoint.testing`` tells what is missing.
+        """
+        return as_rules(
+            permission
+            for each in [*self._controllers, *self._only_finalizers()]
+            for permission in needed(
+                form_of(each.kind),
+                owns=[form_of(kind) for kind in each.owns],
+                watches=[form_of(kind) for kind in each.watches],
+                cleans_up=each.gvk in self._finalizers,
+            )
+        )
 
     # Running.
 
@@ -190,7 +218,7 @@ class Operator:
             raise ValueError(
                 f"{self.name} has no controller: decorate a function with @operator.controller(Kind)"
             )
-        recorder = manager.add(Recorder(manager.plain_client))
+        recorder = manager.add(Recorder(manager.plain_client, utc=manager.clock.utc))
         return [self._add_controller(manager, recorder, each) for each in controllers]
 
     def _add_controller(self, manager: Manager, recorder: Recorder, described: _Controller) -> Controller:
@@ -201,6 +229,7 @@ class Operator:
             field_manager=self.name,
             label=label_value(self.name, described.name),
             recorder=recorder,
+            utc=manager.clock.utc,
         )
         finalizer = self._finalizers.get(described.gvk)
         if finalizer is not None and type(form_of(finalizer[0])) is not type(form_of(described.kind)):
@@ -211,6 +240,7 @@ class Operator:
             described.function,
             finalizer=None if finalizer is None else finalizer[1],
             owned=[form_of(kind) for kind in described.owns],
+            verify=described.verify,
         )
         watching = {name: described.options[name] for name in _watch_options() & described.options.keys()}  # type: ignore[literal-required]
         working = {name: value for name, value in described.options.items() if name not in watching}

@@ -14,6 +14,8 @@ from setpoint.manager.manager import Manager
 from setpoint.server.server import ApiServer
 from setpoint.testing.waiting import eventually
 
+NO_NODE = tuple(name for name in ALL if name != "node-stand-in")
+
 
 @asynccontextmanager
 async def cluster(

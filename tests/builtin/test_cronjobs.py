@@ -16,10 +16,10 @@ from setpoint.api.patches import MergePatch
 from setpoint.builtin import cronjobs, jobs
 from setpoint.builtin.cronjobs import due
 from setpoint.builtin.cronjobs_schedule import parse
+from setpoint.builtin.node_pods import Exits, Outcome, Runs
 from setpoint.client.client import Client
 from setpoint.kube.batch.v1 import CronJob, CronJobSpec, Job, JobSpec, JobTemplateSpec
 from setpoint.kube.core.v1 import Pod
-from setpoint.testing.pod_steps import Exits, Outcome, Runs
 from setpoint.testing.waiting import eventually
 from tests.builtin.workloads import cluster, named, template, told
 

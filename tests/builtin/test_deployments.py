@@ -10,6 +10,7 @@ import pytest
 from setpoint.api.int_or_string import IntOrString
 from setpoint.api.patches import MergePatch
 from setpoint.builtin import deployments, replicasets
+from setpoint.builtin.node_pods import Outcome, Runs, Waits
 from setpoint.client.client import Client
 from setpoint.kube.apps.v1 import (
     Deployment,
@@ -20,7 +21,6 @@ from setpoint.kube.apps.v1 import (
     RollingUpdateDeployment,
 )
 from setpoint.kube.core.v1 import Pod
-from setpoint.testing.pod_steps import Outcome, Runs, Waits
 from setpoint.testing.waiting import eventually
 from tests.builtin.workloads import cluster, conditions, named, pods, selecting, template, told
 

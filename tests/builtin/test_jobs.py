@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from setpoint.api.patches import MergePatch
 from setpoint.builtin import jobs, jobs_ttl
 from setpoint.builtin.jobs_steps import FINALIZER, read_indexes, write_indexes
+from setpoint.builtin.node_pods import Exits, Outcome, Runs
 from setpoint.client.client import Client
 from setpoint.errors import NotFound
 from setpoint.kube.batch.v1 import Job, JobSpec
 from setpoint.kube.core.v1 import Pod
-from setpoint.testing.pod_steps import Exits, Outcome, Runs
 from setpoint.testing.waiting import eventually
 from tests.builtin.workloads import cluster, conditions, named, pods, template, told
 

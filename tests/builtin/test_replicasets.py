@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from setpoint.api.model import ObjectMeta
@@ -15,7 +17,7 @@ from setpoint.builtin.pods import (
     PodStatusState,
     to_delete,
 )
-from setpoint.builtin.replicasets import add_replication_controllers_to, add_to
+from setpoint.builtin.replicasets import add_replication_controllers_to, add_to, status_of
 from setpoint.client.client import Client
 from setpoint.kube.apps.v1 import ReplicaSet, ReplicaSetSpec
 from setpoint.kube.core.v1 import (
@@ -51,6 +53,24 @@ async def having(client: Client, **status: int | None) -> ReplicaSet:
         return found
 
     return await eventually(check)
+
+
+async def test_many_pods_are_looked_at_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = 0
+
+    def counted(*given: Any, **named: Any) -> Any:
+        nonlocal looks
+        looks += 1
+        return status_of(*given, **named)
+
+    monkeypatch.setattr("setpoint.builtin.replicasets.status_of", counted)
+    async with cluster(add_to) as client:
+        await client.create(replica_set(200))
+        await having(client, available_replicas=200)
+        assert looks < 20
+        await client.patch(ReplicaSet, "web", MergePatch({"spec": {"replicas": 1}}), namespace="default")
+        await having(client, available_replicas=1, terminating_replicas=0)
+        assert looks < 40
 
 
 async def test_as_many_pods_as_wanted_are_made_and_told() -> None:

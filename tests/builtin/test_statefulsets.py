@@ -10,6 +10,7 @@ import pytest
 from setpoint.api.model import ObjectMeta
 from setpoint.api.patches import MergePatch
 from setpoint.api.quantity import Quantity
+from setpoint.builtin.node_pods import Outcome, Runs, Waits
 from setpoint.builtin.statefulsets import add_to
 from setpoint.client.client import Client
 from setpoint.kube.apps.v1 import (
@@ -25,7 +26,6 @@ from setpoint.kube.core.v1 import (
     Pod,
     VolumeResourceRequirements,
 )
-from setpoint.testing.pod_steps import Outcome, Runs, Waits
 from setpoint.testing.waiting import eventually
 from tests.builtin.workloads import cluster, named, pods, selecting, template, told
 

@@ -14,22 +14,19 @@ from typing import Any
 
 from setpoint.api.meta import LabelSelector
 from setpoint.api.model import ObjectMeta
+from setpoint.builtin.node_pods import Outcome, usual_outcome
 from setpoint.builtin.parts import Parts, parts_of
 from setpoint.client.client import Client
 from setpoint.kube.core.v1 import Container, Event, Pod, PodSpec, PodTemplateSpec
 from setpoint.manager.manager import Manager
 from setpoint.server.server import ApiServer
 from setpoint.testing.node import Node
-from setpoint.testing.pod_steps import Outcome, usual_outcome
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
 
 
 class LoopClock:
-    """The event loop's time, counted from now on, or from a time that is given.
-
-    A node tells the machine's own time, so that what is compared with it begins there.
-    """
+    """The event loop's time, counted from now on, or from a time that is given."""
 
     def __init__(self, start: datetime | None = None) -> None:
         self._start = (start or datetime.now(UTC)) - timedelta(seconds=self.now())
@@ -60,7 +57,7 @@ async def cluster(
         await stack.enter_async_context(manager)
         if outcome is not None:
             for number in range(1, nodes + 1):
-                await stack.enter_async_context(Node(client, f"node-{number}", outcome=outcome))
+                await stack.enter_async_context(Node(client, f"node-{number}", outcome=outcome, clock=clock))
         yield client
 
 

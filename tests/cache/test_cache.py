@@ -475,3 +475,23 @@ async def test_a_broken_promise_of_ours_ends_the_block_loudly(monkeypatch: pytes
     with pytest.raises(BaseExceptionGroup) as caught:
         await cache.run()
     assert caught.group_contains(AssertionError, match="a bug")
+
+
+async def test_what_is_let_go_and_declared_again_while_keeping_is_never_listed_again() -> None:
+    server = Server()
+    server.put("a", spec={"node": "n1"})
+    async with made(server) as cache:
+        former = cache.declare(Thing, indexes={"node": lambda thing: [thing.spec.node]})
+        other = cache.declare(Secret)
+        await former.wait_synced()
+        asked = len(server.requests)
+        with cache.keeping():
+            former.close()
+            other.close()
+            declared = cache.declare(Thing, indexes={"node": lambda thing: [thing.spec.node + "!"]})
+            assert declared.is_synced
+        assert len(server.requests) == asked
+        assert names(await cache.list(Thing, index={"node": "n1!"})) == ["shop/a"], "an index may be new"
+        assert [each.scope.gvk.kind for each in cache.stats()] == ["Thing"], "what nobody needs is let go"
+        declared.close()
+        assert cache.stats() == []

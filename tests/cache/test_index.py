@@ -9,7 +9,7 @@ import pytest
 
 from setpoint.api.forms import form_of, untyped
 from setpoint.api.names import Key
-from setpoint.cache.index import by_field, by_function, by_owner
+from setpoint.cache.index import FromMetadata, by_field, by_function, by_metadata, by_owner
 from setpoint.cache.paths import field
 from tests.cache.objects import Thing, snapshot
 
@@ -84,6 +84,14 @@ def test_a_function_gets_the_object_in_its_own_form() -> None:
     index = by_function("kind", plain, untyped("demo.setpoint.dev/v1", "Thing"))
     index.put(seen)
     assert index.values() == ["Thing"]
+
+
+def test_a_function_of_metadata_needs_no_object() -> None:
+    given = FromMetadata(lambda metadata: [metadata.name, metadata.namespace, metadata.name])
+    index = by_metadata("places", given)
+    index.put(snapshot("a", 1))
+    assert index.values() == ["a", "shop"]
+    assert index.definition == given, "so that two declarations of it are one"
 
 
 def test_owners_are_found_by_uid() -> None:

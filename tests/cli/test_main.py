@@ -10,8 +10,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from setpoint.cli.main import main
-from setpoint.errors import ConfigError
+from setpoint.cli.main import main, told
+from setpoint.errors import ConfigError, ConnectionFailed, NotFound
 
 
 def test_a_failure_is_told_in_one_sentence(tmp_path: Path) -> None:
@@ -55,3 +55,24 @@ def test_the_version_is_that_of_the_package() -> None:
     from importlib.metadata import version
 
     assert CliRunner().invoke(main, ["--version"]).output == f"setpoint {version('setpoint')}\n"
+
+
+def test_an_error_names_the_command_that_may_help() -> None:
+    refused = told(ConnectionFailed("get /api", "127.0.0.1:1 refuses connections"))
+    assert refused.splitlines() == [
+        "get /api: 127.0.0.1:1 refuses connections (is the server up, and is this its address?)",
+        "Try: kubectl cluster-info; or, for a cluster of your own: setpoint up",
+    ]
+    assert told(NotFound("get v1 Pod shop/web", "not found")) == "get v1 Pod shop/web: not found"
+
+
+def test_where_no_cluster_is_named_it_says_how_to_have_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    result = CliRunner().invoke(main, ["models", "--output", str(tmp_path / "m")])
+    assert result.exit_code == 1
+    assert "KUBECONFIG is not set" in result.output
+    assert "for a cluster of your own: setpoint up" in result.output

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner, Result
 
+from setpoint.cli.loading import load
 from setpoint.cli.main import main
-from setpoint.cli.run import load, operators_of, run_to_the_end
+from setpoint.cli.running import run_to_the_end
 
 KUBECONFIG = """
 apiVersion: v1
@@ -33,17 +33,6 @@ again = operator
 async def reconcile(config, ctx):
     pass
 """
-
-
-@pytest.fixture(autouse=True)
-def unchanged() -> Iterator[None]:
-    """What a file brings with it goes with the test."""
-    path, modules = sys.path[:], set(sys.modules)
-    yield
-    sys.path[:] = path
-    for name in set(sys.modules) - modules:
-        if "setpoint" not in name:
-            del sys.modules[name]
 
 
 def invoke(tmp_path: Path, *arguments: str) -> Result:
@@ -93,19 +82,19 @@ def test_a_file_that_is_no_python_or_lacks_a_module_says_so(tmp_path: Path, text
 
 def test_every_operator_of_a_file_is_found_once(tmp_path: Path) -> None:
     path = written(tmp_path, OPERATOR + '\nother = Operator("bank-operator")\n')
-    assert [each.name for each in operators_of(load(path), path)] == ["shop-operator", "bank-operator"]
+    assert [each.name for each in load(path).operators] == ["shop-operator", "bank-operator"]
 
 
 @pytest.mark.parametrize("name", ["operator.py", "json.py", "my-operator.py"])
 def test_a_file_may_be_called_like_a_module_of_pythons_own(tmp_path: Path, name: str) -> None:
     path = written(tmp_path, OPERATOR, name)
-    assert [each.name for each in operators_of(load(path), path)] == ["shop-operator"]
+    assert [each.name for each in load(path).operators] == ["shop-operator"]
 
 
 def test_a_file_may_import_its_neighbours(tmp_path: Path) -> None:
     written(tmp_path, "NAME = 'shop-operator'\n", "neighbour.py")
     path = written(tmp_path, OPERATOR.replace('"shop-operator"', "__import__('neighbour').NAME"))
-    assert [each.name for each in operators_of(load(path), path)] == ["shop-operator"]
+    assert [each.name for each in load(path).operators] == ["shop-operator"]
 
 
 def test_a_wrong_address_is_told_in_a_sentence(tmp_path: Path) -> None:
@@ -128,8 +117,8 @@ def test_what_is_left_hanging_does_not_keep_the_process(tmp_path: Path) -> None:
 
     script = """
 import asyncio, threading
-from setpoint.cli import run
-run.EXIT_TIMEOUT = 0.2
+from setpoint.cli import running
+running.EXIT_TIMEOUT = 0.2
 async def deaf():
     while True:
         try:
@@ -140,7 +129,7 @@ async def main():
     threading.Thread(target=threading.Event().wait).start()
     asyncio.create_task(deaf())
     await asyncio.sleep(0)
-run.run_to_the_end(main())
+running.run_to_the_end(main())
 """
     ended = subprocess.run([sys.executable, "-c", script], timeout=60, check=False)
     assert ended.returncode == 1

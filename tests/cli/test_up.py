@@ -117,3 +117,48 @@ def test_a_signal_ends_it_without_a_word(number: signal.Signals) -> None:
     os.kill(process.pid, number)
     out, told = process.communicate(timeout=30)
     assert (process.returncode, out, told) == (0, "", "")
+
+
+async def test_who_is_in_the_file_of_tokens_may_do_what_roles_say(tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens"
+    tokens.write_text('secret-of-eve,eve,1,"guests"\n')
+    with up("--controllers", "none", "--token-auth-file", str(tokens)) as server:
+        transport, _ = asking(server.kubeconfig)
+        async with transport:
+            got = await Asking(transport)("GET", MAPS, headers={"Authorization": "Bearer secret-of-eve"})
+            assert got.status == 403
+
+
+async def test_with_always_allow_everyone_with_a_credential_may_do_everything(tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens"
+    tokens.write_text("secret-of-eve,eve,1\n")
+    arguments = ("--controllers", "none", "--authorization", "always-allow", "--token-auth-file", str(tokens))
+    with up(*arguments) as server:
+        transport, _ = asking(server.kubeconfig)
+        async with transport:
+            got = await Asking(transport)("GET", MAPS, headers={"Authorization": "Bearer secret-of-eve"})
+            assert got.status == 200
+
+
+def test_a_file_of_tokens_that_is_none_is_told_in_a_sentence(tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens"
+    tokens.write_text("who?\n")
+    process = start("--controllers", "none", "--token-auth-file", str(tokens))
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert errors.startswith("Error: read ")
+    assert "line 1 is not token,user,uid" in errors
+
+
+def test_a_controller_that_there_is_not_is_told_with_those_that_are() -> None:
+    process = start("--controllers", "nobody")
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 2
+    assert "there is no controller nobody: choose among *, none," in errors
+
+
+def test_a_service_that_is_told_wrong_is_refused_in_a_sentence() -> None:
+    process = start("--service", "shop=127.0.0.1:9443")
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 2
+    assert "shop=127.0.0.1:9443 is not NAMESPACE/NAME=HOST:PORT" in errors

@@ -474,6 +474,16 @@ async def test_each_warning_of_the_server_is_logged_once(caplog: pytest.LogCaptu
     ]
 
 
+async def test_whoever_wants_to_hear_warnings_is_told_each_once(caplog: pytest.LogCaptureFixture) -> None:
+    heard: list[str] = []
+    reply = Reply(200, thing(), {"Warning": '299 - "v1beta1 is deprecated"'})
+    client = Client(transport=Peer(lambda _: reply), on_warning=heard.append)
+    for _ in range(2):
+        await client.get(Thing, "a")
+    assert heard == ["v1beta1 is deprecated"]
+    assert not caplog.records
+
+
 # Lists
 
 

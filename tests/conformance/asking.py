@@ -19,7 +19,7 @@ import json
 import re
 import ssl
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeAlias
@@ -30,6 +30,7 @@ import yaml
 from setpoint.api.patches import apply_merge
 from setpoint.testing.embedded import EmbeddedControlPlane
 from setpoint.testing.kube import ControlPlane
+from tests.conformance.webhooks import webhooks
 
 Json: TypeAlias = Any
 Answer: TypeAlias = dict[str, Json]  # status, headers, body: canonical
@@ -57,11 +58,14 @@ class Put:
 class Step:
     """One request.
 
-    ``COMPACT`` in place of a method makes the server forget the past.
+    ``COMPACT`` in place of a method makes the server forget the past; ``ASKED`` gives what the webhook server
+    (``${hooks.url}``, ``${hooks.ca}``) was asked at a path about the script's namespace; with ``lines``, so
+    many of them.
 
     ``lines`` ends a watch after so many events; else it lasts as long as its ``timeoutSeconds`` say.  With
     ``until`` the request is repeated until it is answered with that code, and for ``until_says`` until a
-    condition is as it says (``Established=True``): only the last answer counts.
+    condition is as it says (``Established=True``), for ``until_allowed`` until a review allows what it asks:
+    only the last answer counts.
     """
 
     method: str
@@ -73,9 +77,11 @@ class Step:
     lines: int = 0
     until: int = 0
     until_says: str = ""
+    until_allowed: bool = False
     as_text: bool = False  # the body's very characters count
     is_anonymous: bool = False
     only: tuple[str, ...] = ()  # the top-level fields of the body that are compared; all, unless told
+    shape: Callable[[Json], Json] | None = None  # what is compared instead of the body
     is_quiet: bool = False  # it prepares the next ones, and its answer is not compared
 
 
@@ -101,11 +107,7 @@ class Asker:
         self._plane = plane
         self._context = ssl.create_default_context(cafile=str(plane.ca_file))
         self._stranger = ssl.create_default_context(cafile=str(plane.ca_file))
-        self._who: dict[str, str] = {}
-        if isinstance(plane, EmbeddedControlPlane):
-            self._who = {"Authorization": f"Bearer {plane.token}"}
-        else:
-            self._context.load_cert_chain(plane.admin_certificate, plane.admin_key)
+        self._context.load_cert_chain(plane.admin_certificate, plane.admin_key)
         at = urlsplit(plane.url)
         self._host, self._port = at.hostname or "", at.port
         self._connection = self._connect(self._context)
@@ -121,6 +123,9 @@ class Asker:
         namespace = re.sub(r"[^a-z0-9]+", "-", script.name.lower()).strip("-")
         known: dict[str, Json] = {"namespace": namespace}
         canonical = Canonical(script)
+        if "${hooks." in repr(script):
+            known["hooks"] = told = vars(webhooks())
+            canonical.known = {told[name]: f"<hooks {name}>" for name in ("address", "ca", "other_ca")}
         about = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
         if not script.is_alone:
             self._ask(Step("POST", "/api/v1/namespaces", about), known)
@@ -129,8 +134,14 @@ class Asker:
             if step.method == "COMPACT":
                 self._forget()
                 continue
+            if step.method == "ASKED":
+                asked = webhooks().asked(step.path, namespace)[: step.lines or None]
+                label = f"{number:03} {step.name or step.method + ' ' + step.path}"
+                found.append((label, canonical.answer(0, http.client.HTTPMessage(), asked, step)))
+                continue
             status, headers, data = self._asked(step, known)
             body = _parsed(data, step, is_yaml="yaml" in headers.get("Content-Type", ""))
+            body = body if step.shape is None else step.shape(body)
             if step.name:
                 known[step.name] = body
             if not step.is_quiet:
@@ -139,6 +150,11 @@ class Asker:
             elif status >= 400 and not step.until:
                 raise AssertionError(f"{script.name}: {step.method} {step.path}: {status} {body}")
         return found
+
+    def ask(self, step: Step) -> tuple[int, bytes]:
+        """One request, which names nothing that was answered before."""
+        status, _, data = self._ask(step, {})
+        return status, data
 
     def _forget(self) -> None:
         self._plane.compact()
@@ -150,7 +166,9 @@ class Asker:
         deadline = time.monotonic() + _DEADLINE
         while True:
             status, headers, data = self._ask(step, known)
-            if not step.until and not step.until_says:
+            if not (step.until or step.until_says or step.until_allowed):
+                return status, headers, data
+            if step.until_allowed and json.loads(data).get("status", {}).get("allowed"):
                 return status, headers, data
             if step.until == status or (step.until_says and _says(data, step.until_says)):
                 return status, headers, data
@@ -160,13 +178,13 @@ class Asker:
 
     def _ask(self, step: Step, known: dict[str, Json]) -> tuple[int, http.client.HTTPMessage, bytes]:
         body, kind = _body(step, known)
-        headers = {"User-Agent": "probe/1.0", **({"Content-Type": kind} if kind else {}), **step.headers}
+        own = {name: _filled(value, known) for name, value in step.headers.items()}
+        headers = {"User-Agent": "probe/1.0", **({"Content-Type": kind} if kind else {}), **own}
         path = _filled(step.path, known, in_path=True)
         if step.is_anonymous:
             connection = self._connect(self._stranger)
         else:
             connection = self._connection
-            headers = {**self._who, **headers}
         try:
             connection.request(step.method, path, body, headers)
             response = connection.getresponse()
@@ -246,15 +264,19 @@ def _parsed(data: bytes, step: Step, *, is_yaml: bool) -> Json:
 
 # ---- comparing -------------------------------------------------------------------------------------------
 
-_UNORDERED: Final = {"managedFields", "causes"}  # the first are in the order of their seconds
+# The first are in the order of their seconds; a real server finds the last in any order.
+_UNORDERED: Final = {"managedFields", "causes", "resourceRules", "nonResourceRules"}
 _UID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _AGE: Final = re.compile(r"\d+s|[1-9]m(\d+s)?|<invalid>")
 _OLD: Final = re.compile(r"too old resource version: \d+ \(\d+\)")
 _RECORD: Final = re.compile(r"in record \(\d+\)")
 _PORT: Final = re.compile(r":3[0-2]\d{3}/")  # of a Service, in a table
+_REVISION: Final = re.compile(r"(not decodable revision=)\d+")
 _LARGE: Final = re.compile(r"(Too large resource version: \d+, current: )\d+")
 _VERSION: Final = re.compile(r'("resourceVersion\\*":\s*\\*")(\d+)|(resourceVersion: ")(\d+)')
+_TOKEN: Final = re.compile(r"eyJ[\w-]+\.eyJ[\w-]+\.[\w-]{20,}")
+_FINGERPRINT: Final = re.compile(r"X509SHA256=[0-9a-f]{64}")
 _ADDRESS: Final = re.compile(r"\b10\.0\.0\.\d{1,3}\b")
 
 
@@ -262,6 +284,7 @@ class Canonical:
     """What one run of a script says, without what the server chose for itself."""
 
     def __init__(self, script: Script) -> None:
+        self.known: dict[str, str] = {}  # what stands for what the tests chose for themselves
         self._seen: dict[str, dict[str, str]] = {}
         self._names: dict[str, str] = {}
         self._asked = "".join(f"{step.path} {step.body!r}" for step in script.steps)
@@ -319,13 +342,18 @@ class Canonical:
         return value
 
     def _text(self, text: str) -> str:
+        for chosen, shown in self.known.items():
+            text = text.replace(chosen, shown)
         for name, shown in self._names.items():
             text = text.replace(name, shown)
+        text = _TOKEN.sub("<token>", text)
+        text = _FINGERPRINT.sub("X509SHA256=<fingerprint>", text)
         text = _UID.sub(self._uid, text)
         text = _TIME.sub(self._time, text)
         text = _OLD.sub("too old resource version: <version> (<version>)", text)
         text = _RECORD.sub("in record (<version>)", text)
         text = _PORT.sub(":<port>/", text)
+        text = _REVISION.sub(r"\1<version>", text)
         text = _LARGE.sub(r"\1<version>", text)
         text = _VERSION.sub(lambda found: f"{found[1] or found[3]}<version>", text)
         return _ADDRESS.sub(self._address, text)

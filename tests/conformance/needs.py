@@ -1,35 +1,18 @@
 """What tests need that only the real control plane has, and which tests take their time.
 
 A test is named by its file, or by its file and name.  Read by ``conftest.py``, which marks them: ``needs``
-are left out with ``--server setpoint``, and who is in a hurry says ``-m "not slow"``.
+are left out unless with ``--server kube``, and who is in a hurry says ``-m "not slow"``.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-CONTROLLERS: Final = "kube-controller-manager: controllers of built-in kinds, and the garbage collector"
-USERS: Final = "users beside the administrator: client certificates, tokens, impersonation, RBAC"
 KUBECTL: Final = "kubectl, which `make kube` builds"
 REAL: Final = "the real server, which is what our functions are held against here"
 PROGRAMS: Final = "the control plane's programs, which are what the test is about"
 
 NEEDS: Final[dict[str, tuple[str, ...]]] = {
-    CONTROLLERS: (
-        "test_database_deletion.py",
-        "test_examples.py",
-        "test_node.py",
-    ),
-    USERS: (
-        "test_cache.py::test_a_missing_permission_is_named_and_its_grant_is_noticed",
-        "test_cache.py::test_list_without_watch_is_named_too",
-        "test_client.py::test_a_rotated_token_is_read_anew",
-        "test_client.py::test_a_service_account_is_given_a_token",
-        "test_client.py::test_an_exec_plugin_is_asked_anew_after_a_401",
-        "test_client.py::test_impersonation_is_who_the_server_sees",
-        "test_contract.py::test_a_missing_permission_stops_only_the_controller_that_needs_it_until_it_is_given",
-        "test_controller.py::test_a_missing_permission_stops_only_the_controller_that_needs_it_until_it_is_granted",
-    ),
     KUBECTL: ("test_docs.py::test_kubectl_takes_what_the_example_of_a_kind_prints",),
     REAL: (
         "test_builtin_cluster.py",
@@ -41,6 +24,13 @@ NEEDS: Final[dict[str, tuple[str, ...]]] = {
     PROGRAMS: ("test_control_plane.py",),
 }
 
+
+# Left out with ``--server memory``, where no socket lies between.
+NEEDS_SOCKET: Final = (
+    "test_cache.py::test_reads_never_go_behind_our_own_writes",  # there, nothing is ever behind
+    "test_crd_server.py",  # these ask by a connection of their own, whatever the client's way is
+    "test_server_differences.py",
+)
 
 # They wait for leases to run out, or do much.
 SLOW: Final = (
@@ -59,6 +49,10 @@ SLOW: Final = (
 
 def is_slow(file: str, test: str) -> bool:
     return file in SLOW or f"{file}::{test}" in SLOW
+
+
+def needs_socket(file: str, test: str) -> bool:
+    return file in NEEDS_SOCKET or f"{file}::{test}" in NEEDS_SOCKET
 
 
 def need_of(file: str, test: str) -> str | None:

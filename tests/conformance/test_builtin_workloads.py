@@ -22,6 +22,8 @@ import pytest
 from setpoint.api.forms import untyped
 from setpoint.api.patches import MergePatch
 from setpoint.builtin.controllers import add_controllers
+from setpoint.builtin.node_events import KUBELET, SCHEDULER
+from setpoint.builtin.node_pods import Exits, Outcome, Runs, usual_outcome
 from setpoint.client.client import Client
 from setpoint.client.config import Config
 from setpoint.kube.core.v1 import Pod
@@ -29,7 +31,6 @@ from setpoint.manager.manager import Manager
 from setpoint.testing.embedded import EmbeddedControlPlane
 from setpoint.testing.kube import ControlPlane, binaries
 from setpoint.testing.node import Node
-from setpoint.testing.pod_steps import Exits, Outcome, Runs, usual_outcome
 from setpoint.testing.waiting import eventually
 
 _CLAIM = "PersistentVolumeClaim"  # whether it is bound is another controller's matter
@@ -286,7 +287,12 @@ class Story:
             for obj in await self._client.list(untyped(KINDS[kind], kind), namespace="default")
         ]  # fmt: skip
         events = await self._client.list(untyped("v1", "Event"), namespace="default")
-        told = [each for each in events if each["involvedObject"]["kind"] in {*KINDS} - {_CLAIM}]
+        told = [
+            each
+            for each in events
+            if each["involvedObject"]["kind"] in {*KINDS} - {_CLAIM}
+            and each["reportingComponent"] not in {SCHEDULER, KUBELET}  # our node, on both
+        ]
         words = _Words(left)
         self.left[chapter] = sorted({*map(words.state, left), *map(words.event, told)})
         for kind in (*kinds, "Pod", "Event"):

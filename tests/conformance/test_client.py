@@ -546,10 +546,10 @@ async def test_impersonation_is_who_the_server_sees(kube: ControlPlane) -> None:
         assert review["status"]["userInfo"]["groups"] == ["a", "b", "system:authenticated"]
 
 
-async def test_a_rotated_token_is_read_anew(tmp_path: Path) -> None:
+async def test_a_rotated_token_is_read_anew(new_plane: NewPlane, tmp_path: Path) -> None:
     users = tmp_path / "tokens.csv"
     users.write_text("first,one,1\nsecond,two,2\n")
-    with ControlPlane(api_server_args=(f"--token-auth-file={users}",)) as own:
+    with new_plane(api_server_args=(f"--token-auth-file={users}",)) as own:
         async with Client(Config.from_kubeconfig(own.kubeconfig)) as admin:
             await allow_reading(admin, "one", "two")
         token = tmp_path / "token"
@@ -564,7 +564,7 @@ async def test_a_rotated_token_is_read_anew(tmp_path: Path) -> None:
             assert await until_changed(client, "one") == "two"
 
 
-async def test_an_exec_plugin_is_asked_anew_after_a_401(tmp_path: Path) -> None:
+async def test_an_exec_plugin_is_asked_anew_after_a_401(new_plane: NewPlane, tmp_path: Path) -> None:
     users = tmp_path / "tokens.csv"
     users.write_text("second,two,2\n")
     counter = tmp_path / "asked"
@@ -580,7 +580,7 @@ print(json.dumps({{"apiVersion": "client.authentication.k8s.io/v1", "kind": "Exe
 """
     )
     plugin.chmod(plugin.stat().st_mode | stat.S_IXUSR)
-    with ControlPlane(api_server_args=(f"--token-auth-file={users}",)) as own:
+    with new_plane(api_server_args=(f"--token-auth-file={users}",)) as own:
         async with Client(Config.from_kubeconfig(own.kubeconfig)) as admin:
             await allow_reading(admin, "two")
         entry = {

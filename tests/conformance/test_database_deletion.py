@@ -6,7 +6,6 @@ The garbage collector is the real one, of kube-controller-manager.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
 from functools import partial
 
 import pytest
@@ -14,6 +13,7 @@ import pytest
 from examples.database import database as example
 from examples.database.database import Database, DatabaseSpec
 from setpoint.api import MergePatch, Object, ObjectMeta, Quantity, crd_of
+from setpoint.builtin.node_pods import Outcome, Waits, usual_outcome
 from setpoint.client.client import Client, ignore_not_found
 from setpoint.client.config import Config
 from setpoint.controller import set_controller_reference
@@ -31,7 +31,6 @@ from setpoint.kube.core.v1 import (
 from setpoint.manager.manager import Manager
 from setpoint.testing.kube import ControlPlane
 from setpoint.testing.node import Node
-from setpoint.testing.pod_steps import Outcome, Waits, usual_outcome
 from setpoint.testing.waiting import eventually
 
 NEEDED: tuple[tuple[type[Object], str], ...] = (
@@ -41,12 +40,6 @@ NEEDED: tuple[tuple[type[Object], str], ...] = (
     (PersistentVolumeClaim, "data-orders-0"),
     (Pod, "orders-0"),
 )
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[ControlPlane]:
-    with ControlPlane(controller_manager=True) as kube:
-        yield kube
 
 
 def is_backup(pod: Pod) -> bool:

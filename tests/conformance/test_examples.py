@@ -7,7 +7,7 @@ import json
 import secrets
 import signal
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -32,6 +32,7 @@ from setpoint.api import (
 )
 from setpoint.api.model import to_wire
 from setpoint.api.names import Key
+from setpoint.builtin.node_pods import Exits, Outcome, usual_outcome
 from setpoint.client.client import Client, ignore_not_found
 from setpoint.client.config import Config
 from setpoint.controller import Controller as RuntimeController
@@ -54,18 +55,11 @@ from setpoint.manager.manager import Manager
 from setpoint.testing.faults import Faults
 from setpoint.testing.kube import ControlPlane
 from setpoint.testing.node import Node
-from setpoint.testing.pod_steps import Exits, Outcome, usual_outcome
 from setpoint.testing.waiting import eventually
 from tests.pages import ROOT
 
 T = TypeVar("T", bound=Object)
 V = TypeVar("V")
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[ControlPlane]:
-    with ControlPlane(controller_manager=True) as kube:
-        yield kube
 
 
 @dataclass

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.needs import NEEDS, SLOW
+from tests.conformance.needs import NEEDS, NEEDS_SOCKET, SLOW
 
 FOLDER = Path(__file__).parent
 
 
-@pytest.mark.parametrize("named", [*SLOW, *(one for tests in NEEDS.values() for one in tests)])
+@pytest.mark.parametrize("named", [*SLOW, *NEEDS_SOCKET, *(one for tests in NEEDS.values() for one in tests)])
 def test_what_is_named_is_there(named: str) -> None:
     file, _, test = named.partition("::")
     tree = ast.parse((FOLDER / file).read_text())

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
 
 from setpoint.api import LabelSelector, ObjectMeta, is_true
+from setpoint.builtin.node_pods import Exits, Outcome, Waits, usual_outcome
 from setpoint.client.client import Client
 from setpoint.client.config import Config
 from setpoint.errors import NotFound
@@ -18,14 +19,7 @@ from setpoint.kube.batch.v1 import Job, JobSpec
 from setpoint.kube.core.v1 import Container, Namespace, Pod, PodSpec, PodTemplateSpec, ServiceAccount
 from setpoint.testing.kube import ControlPlane
 from setpoint.testing.node import Node
-from setpoint.testing.pod_steps import Exits, Outcome, Waits, usual_outcome
 from setpoint.testing.waiting import eventually
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[ControlPlane]:
-    with ControlPlane(controller_manager=True) as kube:
-        yield kube
 
 
 def by_image(pod: Pod) -> Outcome:

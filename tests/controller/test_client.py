@@ -89,6 +89,11 @@ DRY = "/x?dryRun=All"
             answer(resourceVersion="7", deletionTimestamp="2026", finalizers=["x/y"]),
             [Wrote(WEB, "7", {})],
         ),
+        (
+            call("patch", subresource="status"),
+            answer(resourceVersion="7", deletionTimestamp="2026", deletionGracePeriodSeconds=30),
+            [Wrote(WEB, "7")],
+        ),
         (call("update"), b"what", [Unclear(WEB)]),
         (call("create", key=Key("shop", "")), None, [Unclear(Key("shop", ""))]),
         (call("deletecollection", key=Key("shop", "")), None, [Unclear(Key("shop", ""))]),
@@ -181,6 +186,21 @@ async def test_children_are_listed_by_their_owner() -> None:
     server.put("children", "other")
     async with reconciling(server) as (client, _):
         assert [each.metadata.name for each in await client.list(Child, owner="u1")] == ["mine"]
+
+
+@virtual
+async def test_objects_are_had_as_they_are_held_and_never_behind_a_write() -> None:
+    server = Server()
+    server.put("children", "old")
+    async with reconciling(server) as (client, _):
+        (before,) = await client.snapshots(Child)
+        await client.create(child_of("new", "blue"))
+        after = await client.snapshots(Child)
+        assert [each.metadata.name for each in after] == ["new", "old"]
+        assert after[1] is before
+        assert [each.metadata.name for each in await client.snapshots(Child, fields="spec.colour=blue")] == [
+            "new"
+        ]
 
 
 async def _create(client: ReconcileClient) -> None:

@@ -56,7 +56,7 @@ def test_on_a_change_both_the_object_as_it_was_and_as_it_is_are_mapped() -> None
     old, new = config(data={"of": "api"}), config(data={"of": "db"})
     seen = Seen("UPDATED", old, new)
 
-    assert keys_of(mapper(each) for each in objects_of(seen)) == [API, WEB, Key("shop", "db")]
+    assert keys_of(checked(mapper(each)) for each in objects_of(seen)) == [API, WEB, Key("shop", "db")]
 
 
 @pytest.mark.parametrize(

@@ -581,3 +581,46 @@ def test_signals_are_refused_outside_of_the_main_thread() -> None:
     thread.start()
     thread.join(30)
     assert "main thread" in str(errors[0])
+
+
+async def test_a_controller_can_be_replaced_by_another_of_its_name_without_listing_again() -> None:
+    world, seen = World(), list[str]()
+    world.server.put("parents", "a")
+
+    def by(who: str) -> Callable[[Request], Awaitable[None]]:
+        async def reconcile(request: Request) -> None:
+            seen.append(f"{who} {request.name}")
+
+        return reconcile
+
+    manager = world.manager()
+    reconciled_by(manager, by("old"))
+    async with manager:
+        await eventually(lambda: seen == ["old a"])
+        asked = len(world.server.requests)
+        (old,) = manager.controllers
+        with manager.cache.keeping():
+            await manager.remove(old)
+            assert old not in manager.runnables
+            reconciled_by(manager, by("new"))
+        await eventually(lambda: seen[1:] == ["new a"])
+        world.server.put("parents", "b")
+        await eventually(lambda: seen[2:] == ["new b"])
+        assert len(world.server.requests) == asked, "the watches went on"
+
+
+async def test_the_journal_tells_what_a_reconcile_wrote() -> None:
+    world = World()
+    world.server.put("parents", "a")
+
+    async def reconcile(_: Request) -> None:
+        child = Child(metadata=ObjectMeta(name="kid", namespace="shop"))
+        await manager.client.create(child)
+
+    manager = world.manager()
+    reconciled_by(manager, reconcile)
+    async with manager:
+        await manager.client.create(Child(metadata=ObjectMeta(name="other", namespace="shop")))
+        await eventually(lambda: manager.journal.of("parent", Key("shop", "a")))
+        (controller,) = manager.explain("parent", Key("shop", "a"))["controllers"]
+        assert controller["looks"][0]["wrote"] == ["create demo.setpoint.dev/v1 Child shop/kid"]

@@ -330,3 +330,48 @@ async def test_stopped_before_it_began_nothing_starts() -> None:
 def test_a_grace_that_has_no_end_is_refused(seconds: float) -> None:
     with pytest.raises(ValueError, match="every wait has an end"):
         Supervisor(seconds)
+
+
+async def test_one_can_be_removed_while_the_others_run_and_its_place_taken() -> None:
+    diary: list[str] = []
+    made, one, other = Supervisor(10.0), Thing("one", diary), Thing("other", diary)
+    made.add(one)
+    made.add(other)
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(made.run())
+        await made.wait_started()
+        await made.remove(one, 1.0)
+        assert diary == ["one starts", "other starts", "one ends"]
+        assert [slot.runnable for slot in made.slots] == [other]
+        with pytest.raises(ValueError, match="is removed already"):
+            await made.remove(one, 1.0)
+        made.add(one)
+        await asyncio.sleep(1)
+        assert diary[-1] == "one starts"
+        made.stop()
+
+
+async def test_what_is_removed_before_it_started_never_starts() -> None:
+    diary: list[str] = []
+    made, one = Supervisor(10.0), Thing("one", diary)
+    made.add(one)
+    await made.remove(one, 1.0)
+    made.stop()
+    await made.run()
+    assert diary == []
+
+
+async def test_what_does_not_end_when_removed_is_cancelled_and_then_left_behind() -> None:
+    made, polite, deaf = Supervisor(10.0), Polite("polite", []), Deaf("deaf", [])
+    made.add(polite)
+    made.add(deaf)
+    running = asyncio.create_task(made.run())
+    await made.wait_started()
+    await made.remove(polite, 1.0)
+    assert polite.was_cut, "it had a second, and wanted three"
+    began = asyncio.get_running_loop().time()
+    await made.remove(deaf, 1.0)
+    assert asyncio.get_running_loop().time() - began == pytest.approx(1 + CANCEL_FOR, abs=0.5)
+    made.stop()
+    await running
+    deaf.free.set()

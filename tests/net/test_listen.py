@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import gzip
 import ssl
+import sys
 from collections.abc import AsyncIterator
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -237,7 +238,7 @@ async def test_rubbish_is_answered_and_hurts_nobody() -> None:
     async with serve(app) as address, at(address.port) as transport:
         reader, writer = await asyncio.open_connection(address.host, address.port)
         writer.write(b"\x16\x03\x01 rubbish\r\n\r\n")
-        assert (await head(reader)).startswith(b"HTTP/1.0 400 ")
+        assert (await head(reader)).startswith(b"HTTP/1.1 400 ")
         writer.close()
         await writer.wait_closed()
         assert await whole(transport, get()) == b"ok"
@@ -278,6 +279,67 @@ async def test_connections_beyond_the_limit_are_cut_and_a_place_that_is_free_is_
                     break
                 except AnswerLost:
                     await asyncio.sleep(0)
+
+
+async def test_who_delays_tls_holds_a_place_until_it_is_gone(tmp_path: Path) -> None:
+    async def app(_: Request) -> Answer:
+        return Answer(body=b"welcome")
+
+    tls, context = server_context(for_server(), tmp_path), client_context()
+    async with serve(app, ssl_context=tls, most_connections=1) as address:
+        async with wire(address) as (silent, delaying):
+            async with wire(address) as (other, _):
+                with suppress(ConnectionError):
+                    assert await other.read() == b"", "cut as it came: nothing is agreed on with one too many"
+            delaying.write(b"GET / HTTP/1.1\r\n\r\n")  # which is no TLS, and ends it
+            with suppress(ConnectionError):
+                await silent.read()
+        async with HttpTransport(Endpoint(str(address), ssl_context=lambda: context)) as transport:
+            assert await whole(transport, get()) == b"welcome"
+
+
+async def test_who_delays_tls_is_not_waited_for(tmp_path: Path) -> None:
+    async def app(_: Request) -> Answer:
+        raise AssertionError("not to be asked")
+
+    tls = server_context(for_server(), tmp_path)
+    async with serve(app, ssl_context=tls, slowest=0.05) as address, wire(address) as (reader, _):
+        with suppress(ConnectionError):
+            assert await reader.read() == b""
+
+
+async def test_what_comes_together_with_the_last_of_a_handshake_is_read(tmp_path: Path) -> None:
+    async def app(_: Request) -> Answer:
+        return Answer(body=b"welcome")
+
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = client_context().wrap_bio(incoming, outgoing, server_hostname="127.0.0.1")
+    tls = server_context(for_server(), tmp_path)
+    async with serve(app, ssl_context=tls) as address, wire(address) as (reader, writer):
+        asked, said = False, b""
+        while b"welcome" not in said:
+            try:
+                client.do_handshake()
+                if not asked:
+                    asked = bool(client.write(b"GET / HTTP/1.1\r\n\r\n"))
+                said += client.read()
+            except ssl.SSLWantReadError:
+                writer.write(outgoing.read())
+                incoming.write(await reader.read(2**16))
+    assert said.startswith(b"HTTP/1.1 200 ")
+
+
+async def test_leaving_does_not_wait_for_who_delays_tls(tmp_path: Path) -> None:
+    async def app(_: Request) -> Answer:
+        raise AssertionError("not to be asked")
+
+    async with serve(app, ssl_context=server_context(for_server(), tmp_path)) as address:
+        reader, writer = await asyncio.open_connection(address.host, address.port)
+        async with wire(address) as (_, gone):
+            gone.write(b"rubbish")
+    with suppress(ConnectionError):
+        assert await reader.read() == b""
+    writer.close()
 
 
 async def test_a_connection_that_says_nothing_is_cut_in_time() -> None:
@@ -372,3 +434,138 @@ async def test_a_connection_that_spoke_in_time_is_left_alone() -> None:
             await asyncio.sleep(0.1)
         writer.close()
         await writer.wait_closed()
+
+
+async def test_a_connection_between_two_requests_is_closed_in_time() -> None:
+    async def body() -> AsyncIterator[bytes]:
+        yield b"first"
+        await asyncio.sleep(0.2)  # which is not idle: an answer is under way
+        yield b"second"
+
+    async def app(request: Request) -> Answer:
+        return Answer(body=body() if request.target == "/stream" else b"ok")
+
+    async with serve(app, longest_idle=0.05) as address, wire(address) as (reader, writer):
+        writer.write(b"GET /stream HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n\r\n")
+        said = await reader.read()
+        assert b"\r\n\r\n5\r\nfirst\r\n6\r\nsecond\r\n0\r\n\r\nHTTP/1.1 200 OK\r\n" in said
+        assert said.endswith(b"\r\n\r\nok")
+
+
+@asynccontextmanager
+async def wire(address: Address) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    reader, writer = await asyncio.open_connection(address.host, address.port)
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+
+
+async def test_requests_that_were_sent_at_once_are_answered_in_turn() -> None:
+    async def app(request: Request) -> Answer:
+        for _ in range(50 - int(request.target[1:])):  # the first takes the longest
+            await asyncio.sleep(0)
+        return Answer(body=request.target.encode())
+
+    async with serve(app) as address, wire(address) as (reader, writer):
+        writer.write(b"".join(b"GET /%d HTTP/1.1\r\n\r\n" % number for number in range(50)))
+        for number in range(50):
+            said = await head(reader)
+            assert b"Content-Length: %d\r\n" % len(f"/{number}") in said
+            assert await reader.readexactly(len(f"/{number}")) == f"/{number}".encode()
+
+
+async def test_who_asks_before_sending_a_body_is_told_to_go_on_or_not() -> None:
+    async def app(request: Request) -> Answer:
+        return Answer(body=request.body or b"")
+
+    asked = b"POST / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n"
+    async with serve(app, max_body=2) as address:
+        async with wire(address) as (reader, writer):
+            writer.write(asked % 2)
+            assert await head(reader) == b"HTTP/1.1 100 Continue\r\n\r\n"
+            writer.write(b"ok")
+            assert (await head(reader)).startswith(b"HTTP/1.1 200 ")
+            assert await reader.readexactly(2) == b"ok"
+        async with wire(address) as (reader, writer):
+            writer.write(asked % 3)
+            assert (await head(reader)).startswith(b"HTTP/1.1 413 ")
+
+
+async def test_a_client_of_http_1_0_gets_no_chunks_and_its_connection_is_closed() -> None:
+    async def body() -> AsyncIterator[bytes]:
+        yield b"first"
+        yield b"second"
+
+    async def app(request: Request) -> Answer:
+        return Answer(body=body() if request.target == "/stream" else b"whole")
+
+    async with serve(app) as address:
+        for target, wanted in ((b"/stream", b"firstsecond"), (b"/", b"whole")):
+            async with wire(address) as (reader, writer):
+                writer.write(b"GET %b HTTP/1.0\r\n\r\n" % target)
+                said = await head(reader)
+                assert b"chunked" not in said
+                assert b"\r\nConnection: close\r\n" in said
+                assert await reader.read() == wanted
+
+
+async def test_what_has_no_body_is_sent_without_one() -> None:
+    async def app(request: Request) -> Answer:
+        return Answer(int(request.target[1:]), {"X": "y"}, b"body")
+
+    async with serve(app) as address, wire(address) as (reader, writer):
+        for method, status in ((b"HEAD", 200), (b"GET", 304), (b"GET", 204)):
+            writer.write(b"%b /%d HTTP/1.1\r\n\r\n" % (method, status))
+            said = await head(reader)
+            assert said.startswith(b"HTTP/1.1 %d " % status)
+            assert (b"Content-Length: 4" in said) == (status == 200)
+
+
+async def test_a_header_cannot_write_another(caplog: pytest.LogCaptureFixture) -> None:
+    async def app(_: Request) -> Answer:
+        return Answer(200, {"X": "a\r\nX-Evil: b"}, b"ok")
+
+    async with serve(app) as address, wire(address) as (reader, writer):
+        writer.write(b"GET / HTTP/1.1\r\n\r\n")
+        with suppress(ConnectionError):
+            assert await reader.read() == b""
+
+    assert "no answer could be sent" in caplog.text
+
+
+async def test_a_later_request_is_not_waited_for_either() -> None:
+    async def app(_: Request) -> Answer:
+        return Answer(body=b"ok")
+
+    async with serve(app, slowest=0.05) as address, wire(address) as (reader, writer):
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HT")
+        assert (await head(reader)).startswith(b"HTTP/1.1 200 ")
+        assert await reader.readexactly(2) == b"ok"
+        with suppress(ConnectionError):
+            assert await reader.read() == b""
+
+
+async def test_an_answer_that_nobody_reads_holds_back_the_next_and_not_the_others() -> None:
+    asked: list[str] = []
+
+    async def app(request: Request) -> Answer:
+        asked.append(request.target)
+        return Answer(body=b"x" * 20_000_000)
+
+    async with (
+        serve(app, grace=0) as address,
+        at(address.port) as transport,
+        wire(address) as (_, writer),
+    ):
+        writer.write(b"GET /1 HTTP/1.1\r\n\r\nGET /2 HTTP/1.1\r\n\r\n")
+        assert len(await whole(transport, get())) == 20_000_000
+        assert asked == ["/1", get().target]
+
+
+async def test_listening_loads_none_of_the_library_that_sends() -> None:
+    code = "import sys, setpoint.net.listen, setpoint.net.loopback; assert 'aiohttp' not in sys.modules"
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", code)
+    assert await process.wait() == 0

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from cryptography.x509 import load_pem_x509_certificate
 
-from setpoint.net.tls import Authority, Identity
+from setpoint.net.tls import Authority, Identity, SigningKey, read_subject
 
 
 def test_a_server_certificate_is_trusted_by_name_and_address_under_strict_rules(tmp_path: Path) -> None:
@@ -147,3 +147,39 @@ def test_an_authority_with_anothers_key_is_refused() -> None:
     one, other = Authority.create().identity, Authority.create().identity
     with pytest.raises(ValueError, match="does not belong"):
         Authority.load(Identity(one.certificate_pem, other.key_pem))
+
+
+def test_the_subject_of_a_certificate_is_its_user_and_its_groups() -> None:
+    issued = Authority.create().issue("jane", organizations=("b", "a"), client=True)
+    subject = read_subject(ssl.PEM_cert_to_DER_cert(issued.certificate_pem.decode()))
+
+    assert (subject.common_name, subject.organizations, subject.uid) == ("jane", ("b", "a"), "")
+    assert timedelta(days=364) < subject.expires - datetime.now(UTC) < timedelta(days=366)
+
+
+def test_a_key_knows_what_it_has_signed_and_nothing_else() -> None:
+    key, other = SigningKey.create(), SigningKey.create()
+    signature = key.sign(b"said")
+
+    assert len(signature) == 64, "as ES256 writes it"
+    assert key.has_signed(b"said", signature)
+    assert not key.has_signed(b"said!", signature)
+    assert not other.has_signed(b"said", signature)
+    for broken in (b"", signature[:-1], signature + b"0", bytes(64), b"\xff" * 64):
+        assert not key.has_signed(b"said", broken)
+
+
+def test_a_key_is_the_same_after_it_was_kept_and_shows_only_its_public_half() -> None:
+    key = SigningKey.create()
+    kept = SigningKey.load(key.key_pem)
+
+    assert (kept.id, kept.public) == (key.id, key.public)
+    assert kept.has_signed(b"said", key.sign(b"said"))
+    assert {"kty", "crv", "alg", "kid", "use", "x", "y"} == set(key.public)
+    assert repr(key) == f"<SigningKey {key.id}>"
+
+
+@pytest.mark.parametrize("pem", [b"", b"rubbish"])
+def test_what_is_no_key_is_not_loaded(pem: bytes) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        SigningKey.load(pem)

@@ -1,20 +1,26 @@
 """The two servers that outside programs are run against, each as a process on a TLS port.
 
 ``setpoint`` is the one under test; ``kube`` is the real kube-apiserver, against which a test is proved to ask
-for the right thing.  Neither has controllers.
+for the right thing.  Neither has controllers, unless a whole cluster is asked for; then kube has
+kube-controller-manager and our node stand-in, for there is no other.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from setpoint.client.client import Client
+from setpoint.client.config import Config
 from setpoint.testing.kube import ControlPlane, _Group
+from setpoint.testing.node import Node
 
 NAMES: Final = ("setpoint", "kube")
 _READY: Final = re.compile(r"ready at (https://127\.0\.0\.1:\d+) after ")
@@ -30,14 +36,21 @@ class Server(NamedTuple):
 
 
 @contextmanager
-def running(name: str, folder: Path) -> Iterator[Server]:
-    """One of ``NAMES``, until the block is left; it does not outlive us, however we end."""
+def running(name: str, folder: Path, *, whole: bool = False) -> Iterator[Server]:
+    """One of ``NAMES``, until the block is left; it does not outlive us, however we end.
+
+    A ``whole`` one has controllers and a node.
+    """
     if name == "kube":
-        with ControlPlane() as plane:
+        with (
+            ControlPlane(controller_manager=whole) as plane,
+            _node(plane.kubeconfig) if whole else nullcontext(),
+        ):
             yield Server(name, plane.url, plane.kubeconfig)
         return
     group, kubeconfig, log = _Group(), folder / "kubeconfig", folder / "stderr"
     command = [sys.executable, "-m", "setpoint.cli.main", "up", "--kubeconfig", str(kubeconfig)]
+    command += ["--controllers", "*" if whole else "none"]
     with log.open("wb") as errors:
         process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=errors, text=True, process_group=group.id
@@ -55,3 +68,24 @@ def running(name: str, folder: Path) -> Iterator[Server]:
         process.kill()
         process.communicate()
         group.close()
+
+
+@contextmanager
+def _node(kubeconfig: Path) -> Iterator[None]:
+    """A node of its own thread and loop, for as long as the block."""
+    loop, is_there, leave = asyncio.new_event_loop(), threading.Event(), asyncio.Event()
+
+    async def live() -> None:
+        async with Client(Config.load(kubeconfig)) as client, Node(client):
+            is_there.set()
+            await leave.wait()
+
+    thread = threading.Thread(target=loop.run_until_complete, args=[live()], name="node")
+    thread.start()
+    try:
+        assert is_there.wait(_GRACE), "the node did not register"
+        yield
+    finally:
+        loop.call_soon_threadsafe(leave.set)
+        thread.join(_GRACE)
+        loop.close()

@@ -381,3 +381,13 @@ def test_it_says_what_it_holds() -> None:
     schedule.add("a", at=0)
     assert repr(schedule) == "<Schedule 2 due, 1 delayed, 1 taken, 1 of them again>"
     assert len(schedule) == 4
+
+
+def test_the_first_keys_are_told_with_their_times_and_stay_where_they_are() -> None:
+    schedule = Schedule[str]()
+    for at, key in ((5, "late"), (0, "now"), (2, "soon")):
+        schedule.add(key, at)
+    assert schedule.first(2) == [("now", 0), ("soon", 2)]
+    assert len(schedule) == 3
+    assert schedule.take(0) is not None
+    assert [key for key, _ in schedule.first(10)] == ["soon", "late"], "what is taken does not wait"

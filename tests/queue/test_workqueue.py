@@ -653,3 +653,15 @@ async def test_the_metrics_of_a_queue_follow_it() -> None:
     assert value(metrics, "workqueue_work_duration_seconds_sum") == 2
     assert value(metrics, "workqueue_work_duration_seconds_bucket", le="1.0") == 0
     assert value(metrics, "workqueue_work_duration_seconds_bucket", le="10.0") == 1
+
+
+async def test_what_waits_is_told_with_the_seconds_until_it_is_due() -> None:
+    queue = new_queue()
+    assert queue.first(3) == []
+    queue.add("later", after=30)
+    queue.add("now")
+    await asyncio.sleep(10)
+    (now, overdue), (later, left) = queue.first(3)
+    assert (now, later) == ("now", "later")
+    assert overdue == pytest.approx(-10, abs=0.1)
+    assert left == pytest.approx(20, abs=0.1)

@@ -66,7 +66,8 @@ class Maker:
 
     @asynccontextmanager
     async def server(self, *, failpoints: str = "", compact: int = 0) -> AsyncIterator[Life]:
-        order = {"arguments": ["--data", str(self._data)], "failpoints": failpoints, "compact": compact}
+        arguments = ["--controllers", "none", "--data", str(self._data)]
+        order = {"arguments": arguments, "failpoints": failpoints, "compact": compact}
         assert self._process.stdin
         self._process.stdin.write(json.dumps(order).encode() + b"\n")
         _, pid = json.loads(await self._line())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import stat
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -144,3 +145,33 @@ def test_a_private_file_is_its_owners_alone_and_replaced_whole(tmp_path: Path) -
     write_private(path, b"after")
     assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == (b"after", 0o600)
     assert list(tmp_path.iterdir()) == [path]
+
+
+_READY = """
+import asyncio, sys
+from setpoint.server.server import ApiServer
+
+async def main() -> None:
+    async with ApiServer() as server, server.serve():
+        loaded = set(sys.argv[1:]) & set(sys.modules)
+        assert not loaded, loaded
+
+asyncio.run(main())
+"""
+# Each takes long to read, and the first answer needs none of them.
+_LATE = (
+    "aiohttp",
+    "yaml",
+    "setpoint.api.crd",
+    "setpoint.client.client",
+    "setpoint.server.http.openapi",
+    "setpoint.server.http.printers",
+    "setpoint.server.registry.crd.cel",
+    "setpoint.server.registry.crd.definition",
+    "setpoint.server.registry.validation.table",
+)
+
+
+async def test_it_is_ready_before_anything_is_read_that_only_later_requests_need() -> None:
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", _READY, *_LATE)
+    assert await process.wait() == 0

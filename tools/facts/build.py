@@ -47,6 +47,9 @@ SPECIAL = {
 }
 
 
+_AS_EVER = {("atomic", None), (None, "granular")}  # what a list and a map are where nothing is said
+
+
 class Server:
     """Asks a control plane, as its administrator."""
 
@@ -184,7 +187,8 @@ class Types:
     def _field(self, said: list[Any], schema: dict[str, Any]) -> list[Any]:
         """[name, type, flags, protobuf number, everything rarer].
 
-        Flags: e omitempty, z omitzero, p pointer, r required, a owned as a whole.
+        Flags: e omitempty, z omitzero, p pointer, r required, a owned as a whole, t told of what it is in any
+        case (an atomic list, a granular map).
         """
         name, go, flags, number, strategy, key, through = said
         if go.startswith("*"):
@@ -194,18 +198,25 @@ class Types:
             flags += "r"
         if declared.get("x-kubernetes-map-type") == "atomic":
             flags += "a"
+        if (declared.get("x-kubernetes-list-type"), declared.get("x-kubernetes-map-type")) in _AS_EVER:
+            flags += "t"
         rarer = {
             "s": strategy.split(",") if strategy else None,
             "m": key,
             "w": through,
             "l": declared.get("x-kubernetes-list-type"),
             "k": declared.get("x-kubernetes-list-map-keys"),
-            "e": declared.get("enum") or declared.get("items", {}).get("enum"),
+            "e": declared.get("enum") or _inner(declared).get("enum"),
         }
         rarer = {mark: value for mark, value in rarer.items() if value and value != "atomic"}
         if "default" in declared:
             rarer["d"] = declared["default"]
         return [name, self._expression(go), flags, number, *([rarer] if rarer else [])]
+
+
+def _inner(declared: dict[str, Any]) -> dict[str, Any]:
+    found = declared.get("items") or declared.get("additionalProperties") or {}
+    return found if isinstance(found, dict) else {}
 
 
 def kinds(known: dict[str, str], types: Types, served: set[str]) -> dict[str, int]:

@@ -37,6 +37,7 @@ from typing import (
 import msgspec
 from msgspec import Struct, StructMeta, field
 
+from setpoint.api.decoders import decoder
 from setpoint.api.metaclass import ModelMeta, bare
 from setpoint.api.names import GroupVersionKind, Key, Resource
 from setpoint.api.patches import carry
@@ -249,7 +250,7 @@ _decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
 def _decoder(model: type[T]) -> msgspec.json.Decoder[T]:
     known = _decoders.get(model)
     if known is None:
-        known = _decoders[model] = msgspec.json.Decoder(model, dec_hook=_from_json)
+        known = _decoders[model] = decoder(model, _from_json)
     return known
 
 

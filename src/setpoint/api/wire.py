@@ -75,7 +75,10 @@ class Metadata(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     @property
     def controller(self) -> Owner | None:
         """The owner that manages this object; there is at most one."""
-        return next((owner for owner in self.owner_references or () if owner.controller), None)
+        for owner in self.owner_references or ():
+            if owner.controller:
+                return owner
+        return None
 
 
 class Snapshot(msgspec.Struct, frozen=True, gc=False):

@@ -1,4 +1,4 @@
-"""Which controllers there are, by the names that kube-controller-manager gives them.
+"""Which controllers there are, by the names that kube-controller-manager gives them; and a node for the pods.
 
     manager = Manager(client=client)
     add_controllers(manager)                                        # all
@@ -14,6 +14,7 @@ from typing import Final
 
 from setpoint.builtin import (
     accounts,
+    aggregation,
     cronjobs,
     daemonsets,
     deployments,
@@ -25,6 +26,7 @@ from setpoint.builtin import (
     jobs,
     jobs_ttl,
     namespaces,
+    node,
     nodes,
     quota,
     replicasets,
@@ -36,6 +38,7 @@ from setpoint.builtin.parts import Manager, Parts, parts_of
 from setpoint.clock import Clock
 
 CONTROLLERS: Final[Mapping[str, Callable[[Parts], object]]] = {
+    "clusterrole-aggregation-controller": aggregation.add_to,
     "cronjob-controller": cronjobs.add_to,
     "daemonset-controller": daemonsets.add_to,
     "deployment-controller": deployments.add_to,
@@ -47,6 +50,7 @@ CONTROLLERS: Final[Mapping[str, Callable[[Parts], object]]] = {
     "job-controller": jobs.add_to,
     "namespace-controller": namespaces.add_to,
     "node-lifecycle-controller": nodes.add_to,
+    "node-stand-in": node.add_to,  # a scheduler and a kubelet, as far as anyone can see
     "persistentvolume-binder-controller": volumes.add_to,
     "persistentvolume-protection-controller": volumes_protection.add_volumes_to,
     "persistentvolumeclaim-protection-controller": volumes_protection.add_claims_to,

@@ -56,7 +56,7 @@ def fit(spec: PodSpec, node: Node) -> Fit:
     """How a node suits a pod; one that does not tolerate what only keeps new pods away may stay."""
     if spec.node_name not in {None, "", node.metadata.name} or not _is_selected(spec, node):
         return Fit(should_run=False, may_stay=False)
-    against = [taint for taint in node.spec.taints or () if not _is_tolerated(tolerations(spec), taint)]
+    against = [taint for taint in node.spec.taints or () if not is_tolerated(tolerations(spec), taint)]
     if any(taint.effect in {"NoSchedule", "NoExecute"} for taint in against):
         return Fit(should_run=False, may_stay=not any(taint.effect == "NoExecute" for taint in against))
     return Fit(should_run=True, may_stay=True)
@@ -72,7 +72,7 @@ def tolerations(spec: PodSpec) -> list[Toleration]:
     return [*own, *(each for each in daemons if each not in own)]
 
 
-def _is_tolerated(tolerated: Sequence[Toleration], taint: Taint) -> bool:
+def is_tolerated(tolerated: Sequence[Toleration], taint: Taint) -> bool:
     return any(
         each.effect in {None, "", taint.effect}
         and each.key in {None, "", taint.key}

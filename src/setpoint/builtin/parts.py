@@ -13,10 +13,15 @@ from setpoint.client.client import Client
 from setpoint.clock import Clock, SystemClock
 from setpoint.controller.builder import Manager as Runner
 from setpoint.controller.client import ReconcileClient
-from setpoint.controller.controller import Controller
 from setpoint.controller.event_series import EventType, Happening
 from setpoint.controller.owners import AnyObject
 from setpoint.controller.recorder import Recorder, reference_to
+
+
+class Runnable(Protocol):
+    """What a manager runs."""
+
+    async def run(self) -> None: ...
 
 
 class Manager(Runner, Protocol):
@@ -28,7 +33,7 @@ class Manager(Runner, Protocol):
     @property
     def plain_client(self) -> Client: ...
 
-    def add(self, runnable: Controller | Recorder, /) -> object: ...
+    def add(self, runnable: Runnable, /) -> object: ...
 
 
 @dataclass(frozen=True, slots=True)

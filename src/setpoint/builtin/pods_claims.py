@@ -21,9 +21,12 @@ from typing import Any, Generic, TypeVar
 from setpoint.api.model import Object, to_wire
 from setpoint.api.patches import StrategicPatch
 from setpoint.api.selectors import LabelSelection
+from setpoint.api.wire import Metadata
 from setpoint.builtin.pods import reference
 from setpoint.builtin.pods_means import Means, is_still_there
+from setpoint.cache.index import FromMetadata
 from setpoint.controller.builder import Builder
+from setpoint.controller.client import ReconcileClient
 from setpoint.controller.owners import controller_of
 from setpoint.controller.predicates import Predicate
 from setpoint.controller.result import Request
@@ -68,13 +71,18 @@ async def claim(
     *,
     fits: Callable[[T], bool] = lambda _: True,
     more: Mapping[str, Any] = MappingProxyType({}),
+    known: Known[T] | None = None,
 ) -> list[T]:
     """All of a kind that belong to the owner, after it took what it should and let go of the rest.
 
-    ``fits`` says what is looked at at all; ``more`` is what an adopted object's metadata get besides.
+    ``fits`` says what is looked at at all; ``more`` is what an adopted object's metadata get besides.  With
+    ``known``, what was read before and has not changed is given again: it is not to be changed.
     """
     namespace = owner.metadata.namespace
-    own = await means.client.list(kind, namespace=namespace, owner=owner.metadata.uid)
+    if known is None:
+        own: list[T] = await means.client.list(kind, namespace=namespace, owner=owner.metadata.uid)
+    else:
+        own = await known.of_owner(owner)
     others = await means.client.list(kind, index={ORPHANS: namespace or ""})
     claims = sort_out(owner, selector, filter(fits, _each_once([*own, *others])))
     kept = claims.kept
@@ -86,6 +94,37 @@ async def claim(
             if await _patch(means, each, adopting):
                 kept.append(each)
     return kept
+
+
+class Known(Generic[T]):
+    """The objects that owners have, each decoded once for each of its versions.
+
+    An owner of hundreds looks at all of them whenever one changes.  What is kept is what was there at the
+    last look.
+    """
+
+    def __init__(self, client: ReconcileClient, kind: type[T]) -> None:
+        self._client = client
+        self._kind = kind
+        self._objects: dict[str, dict[str, tuple[str, T]]] = {}  # by the owner's uid, then by their own
+
+    async def of_owner(self, owner: Object) -> list[T]:
+        """What an owner has now; not to be changed."""
+        uid = owner.metadata.uid or ""
+        there = await self._client.snapshots(self._kind, namespace=owner.metadata.namespace, owner=uid)
+        before, now = self._objects.get(uid, {}), dict[str, tuple[str, T]]()
+        for each in there:
+            version = each.metadata.resource_version
+            held = before.get(each.metadata.uid)
+            if held is None or held[0] != version:
+                held = version, self._kind.decode(each.data)
+            now[each.metadata.uid] = held
+        self._objects[uid] = now
+        return [each for _, each in now.values()]
+
+    def forget(self, uid: str) -> None:
+        """The owner of this uid is gone."""
+        self._objects.pop(uid, None)
 
 
 async def _patch(means: Means, obj: Object, metadata: dict[str, Any]) -> bool:
@@ -107,8 +146,11 @@ def _each_once(found: Sequence[T]) -> Iterable[T]:
 ORPHANS = "orphans"  # the index: namespace → what has no controller there
 
 
-def orphans(obj: Object) -> list[str]:
-    return [] if controller_of(obj) is not None else [obj.metadata.namespace or ""]
+def _without_controller(metadata: Metadata) -> list[str]:
+    return [] if metadata.controller is not None else [metadata.namespace]
+
+
+orphans = FromMetadata(_without_controller)
 
 
 has_no_controller = Predicate(lambda seen: seen.snapshot.metadata.controller is None, "has_no_controller")

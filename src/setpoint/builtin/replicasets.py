@@ -9,11 +9,13 @@ then.  That no pod is made twice is the client's promise: it never lists behind 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias, TypeVar
 
+from setpoint.api.names import Key
 from setpoint.api.times import Time
 from setpoint.builtin.parts import Parts
 from setpoint.builtin.pods import (
@@ -30,7 +32,7 @@ from setpoint.builtin.pods import (
     pod_from,
     to_delete,
 )
-from setpoint.builtin.pods_claims import claim, claims_of, selector_of
+from setpoint.builtin.pods_claims import Known, claim, claims_of, selector_of
 from setpoint.builtin.pods_means import Means, complete, look_again
 from setpoint.client.client import ignore_not_found
 from setpoint.controller.controller import Controller
@@ -47,7 +49,9 @@ from setpoint.kube.core.v1 import (
 NAME = "replicaset-controller"
 REPLICATION_NAME = "replicationcontroller-controller"
 _REPLICATION_VOICE = "replication-controller"
-_WORKERS = 5
+_WORKERS = 20  # more than kube-controller-manager has: those of many pods wait a little, see Replicas
+_FEW = 50  # pods that are looked at as often as they change
+_PAUSE = 0.001  # seconds for each pod of many, between two looks
 
 Replicated: TypeAlias = ReplicaSet | ReplicationController
 C = TypeVar("C", ReplicaSetCondition, ReplicationControllerCondition)
@@ -133,26 +137,38 @@ def _template(owner: Replicated) -> PodTemplateSpec:
 
 
 class Replicas:
-    """The reconciler of one of the two kinds."""
+    """The reconciler of one of the two kinds.
+
+    A look takes the longer the more pods there are, and while many pods start or end something changes all
+    the time; so after a look at many, what changes within the next moment is looked at together.
+    """
 
     def __init__(self, means: Means, kind: type[Replicated]) -> None:
         self._means = means
         self._kind = kind
         self._pods = PodControl(means)
+        self._known = Known(means.client, PodState)
+        self._seen: dict[Key, tuple[str, float]] = {}  # uid, and before when it is not looked at again
 
     async def reconcile(self, request: Request) -> Result:
+        _, until = self._seen.get(request, ("", 0.0))
+        if (pause := until - asyncio.get_running_loop().time()) > 0:
+            await asyncio.sleep(pause)
         owner: Replicated | None = await ignore_not_found(
             self._means.client.get(self._kind, request.name, namespace=request.namespace)
         )
         if owner is None:
+            self._known.forget(self._seen.pop(request, ("", 0.0))[0])
             return Result()
         now = self._means.now()
-        pods = await claim(self._means, owner, selector_of(owner), PodState)
+        pods = await claim(self._means, owner, selector_of(owner), PodState, known=self._known)
         active = [pod for pod in pods if is_active(pod)]
         done = Done()
         if owner.metadata.deletion_timestamp is None:
             done = await self._carry_out(owner, active, now)
         await self._write(owner, status_of(owner, pods, done, now=now))
+        pause = len(pods) * _PAUSE if len(pods) > _FEW else 0.0
+        self._seen[request] = owner.metadata.uid or "", asyncio.get_running_loop().time() + pause
         done.check()
         return look_again(next_available(active, owner.spec.min_ready_seconds or 0, now))
 
@@ -161,7 +177,7 @@ class Replicas:
         decision = decide(owner, active, await self._related(owner, active) if is_too_many else (), now)
         if decision.create:
             template = _template(owner)
-            return await self._pods.create(owner, [pod_from(template, owner) for _ in range(decision.create)])
+            return await self._pods.create(owner, [pod_from(template, owner)] * decision.create)
         return await self._pods.delete(owner, decision.delete)
 
     async def _related(self, owner: Replicated, active: list[PodState]) -> list[PodState]:

@@ -1,8 +1,8 @@
 """Finds those who select a pod by its labels: Services, budgets.
 
 A watched kind whose objects have a selector is heard here, and each pod is answered with the keys of those in
-its namespace that select it.  What is remembered is a hint: whether an object is still there, and what its
-selector says now, is asked of the cache each time (by version, so that a selector is read once).
+its namespace that select it.  Whether an object is still there, and what its selector says, is asked of the
+cache once after each change of it.
 """
 
 from __future__ import annotations
@@ -33,36 +33,36 @@ class Selecting(Generic[T]):
         self._kind = kind
         self._decode = decode
         self._selector = selector
-        self._keys: dict[str, dict[Key, tuple[str, LabelSelection | None]]] = {}  # by namespace
+        # By namespace.  Those that have changed are yet to be read.
+        self._keys: dict[str, dict[Key, LabelSelection | None]] = {}
+        self._changed: set[Key] = set()
 
     def hear(self, snapshot: Snapshot) -> list[Request]:
         """A mapper for the kind itself: its own key, which is remembered."""
-        self._keys.setdefault(snapshot.metadata.namespace, {}).setdefault(snapshot.key, ("", None))
-        return [snapshot.key]
+        key = snapshot.key
+        self._keys.setdefault(key.namespace, {}).setdefault(key, None)
+        self._changed.add(key)
+        return [key]
 
     def of_pod(self, pod: Snapshot) -> list[Request]:
         """A mapper for pods: the keys of those who select it."""
-        namespace = pod.metadata.namespace
-        labels = pod.metadata.labels
-        found: list[Request] = []
-        for key in list(self._keys.get(namespace, ())):
-            selection = self._selection(namespace, key)
-            if selection is not None and selection.matches(labels):
-                found.append(key)
-        return found
+        keys, labels = self._keys.get(pod.metadata.namespace), pod.metadata.labels
+        if not keys:
+            return []
+        if self._changed:
+            self._read()
+        return [key for key, each in keys.items() if each is not None and each.matches(labels)]
 
     def in_namespace(self, namespace: str) -> list[Request]:
         """All of them in a namespace."""
         return [key for key in self._keys.get(namespace, ()) if self._cache.peek(self._kind, key) is not None]
 
-    def _selection(self, namespace: str, key: Key) -> LabelSelection | None:
-        keys = self._keys[namespace]
-        snapshot = self._cache.peek(self._kind, key)
-        if snapshot is None:
-            del keys[key]
-            return None
-        version, selection = keys[key]
-        if version != snapshot.metadata.resource_version:
-            selection = self._selector(self._decode(snapshot.data))
-            keys[key] = (snapshot.metadata.resource_version, selection)
-        return selection
+    def _read(self) -> None:
+        """Learn what those select that have changed."""
+        while self._changed:
+            key = self._changed.pop()
+            snapshot = self._cache.peek(self._kind, key)
+            if snapshot is None:
+                self._keys[key.namespace].pop(key, None)
+            else:
+                self._keys[key.namespace][key] = self._selector(self._decode(snapshot.data))

@@ -6,6 +6,7 @@
 from setpoint.cache.cache import Cache
 from setpoint.cache.consistency import CachedReader
 from setpoint.cache.declaration import Declaration
+from setpoint.cache.index import FromMetadata
 from setpoint.cache.informer import Listener, Stats
 from setpoint.cache.scope import Problem, Scope
 from setpoint.cache.store import Seen
@@ -15,6 +16,7 @@ __all__ = [
     "Cache",
     "CachedReader",
     "Declaration",
+    "FromMetadata",
     "Listener",
     "Problem",
     "Scope",

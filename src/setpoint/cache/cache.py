@@ -22,7 +22,8 @@ What read-your-writes adds to this is in ``consistency.py``.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias, TypeVar
@@ -34,7 +35,7 @@ from setpoint.api.requests import describe
 from setpoint.api.selectors import FieldSelection, LabelSelection, field_selection, label_selection
 from setpoint.api.wire import Malformed, Snapshot
 from setpoint.cache.declaration import Declaration
-from setpoint.cache.index import Index, by_field, by_function
+from setpoint.cache.index import FromMetadata, Index, by_field, by_function, by_metadata
 from setpoint.cache.informer import RESYNC, SYNC_TIMEOUT, Informer, Shared, Stats, wait_all_synced
 from setpoint.cache.scope import Scope
 from setpoint.cache.store import Query
@@ -48,7 +49,7 @@ from setpoint.metrics import Metrics
 T = TypeVar("T")
 Labels: TypeAlias = str | Mapping[str, str] | LabelSelection
 Fields: TypeAlias = str | Mapping[str, str] | FieldSelection
-Indexes: TypeAlias = Iterable[str] | Mapping[str, Callable[[T], Iterable[str]]]
+Indexes: TypeAlias = Iterable[str] | Mapping[str, Callable[[T], Iterable[str]] | FromMetadata]
 _List: TypeAlias = list
 
 _SECRET = GroupVersionKind("", "v1", "Secret")
@@ -86,6 +87,7 @@ class Cache:
         self._tasks: asyncio.TaskGroup | None = None
         self._running: dict[Informer, asyncio.Task[None]] = {}
         self._is_closed = False
+        self._keepers = 0  # while there are any, no watch is let go of
 
     def __repr__(self) -> str:
         return f"<Cache of {self.client.config.server}: {len(self._holders)} watches>"
@@ -172,12 +174,12 @@ class Cache:
     def _add_indexes(self, scope: Scope, definitions: Mapping[str, Callable[[], Index]]) -> None:
         known = self._indexes.setdefault((scope.gvk, scope.metadata_only), {})
         for name, make in definitions.items():
-            if name in known and known[name]().definition != make().definition:
+            if name in known and not self._keepers and known[name]().definition != make().definition:
                 raise ValueError(f"{scope.gvk} has an index {name!r} already, of another definition")
             known[name] = make
             for informer in self._informers.get(scope.gvk, ()):
                 if informer.scope.metadata_only == scope.metadata_only:
-                    informer.add_index(make())
+                    informer.add_index(make(), anew=bool(self._keepers))
 
     def _hold(self, form: Form[Any], scope: Scope) -> Informer:
         if self._is_closed:
@@ -193,9 +195,27 @@ class Cache:
         self._holders[informer] = self._holders.get(informer, 0) + 1
         return informer
 
+    @contextmanager
+    def keeping(self) -> Iterator[None]:
+        """While the block lasts, let go of no watch: what is declared again in it is there at once.
+
+        For controllers that are replaced by others.  An index may then be defined anew, too.
+        """
+        self._keepers += 1
+        try:
+            yield
+        finally:
+            self._keepers -= 1
+            for informer in [each for each, holders in self._holders.items() if not holders]:
+                self._let_go(informer)
+
     def _release(self, informer: Informer) -> None:
         self._holders[informer] -= 1
-        if self._holders[informer]:
+        if not self._holders[informer]:
+            self._let_go(informer)
+
+    def _let_go(self, informer: Informer) -> None:
+        if self._keepers:
             return
         del self._holders[informer]
         self._informers[informer.scope.gvk].remove(informer)
@@ -238,9 +258,12 @@ class Cache:
         """
         form = form_of(kind)
         query = query_of(namespace, labels, fields, owner, index)
+        return [form.decode(each.data) for each in await self.snapshots(form, query)]
+
+    async def snapshots(self, form: Form[Any], query: Query) -> _List[Snapshot]:
+        """What a query means, as it is held: to look at, and never to change."""
         informers = await self._synced(form, query.namespace)
-        snapshots = await self.list_live(form, query) if informers is None else select(informers, query)
-        return [form.decode(snapshot.data) for snapshot in snapshots]
+        return await self.list_live(form, query) if informers is None else select(informers, query)
 
     def peek(self, kind: type[T] | Form[T], key: Key) -> Snapshot | None:
         """The object as it is held just now, without waiting; None if it is not held."""
@@ -406,7 +429,12 @@ def _definitions(form: Form[Any], indexes: Indexes[Any]) -> dict[str, Callable[[
     if isinstance(indexes, str):
         raise TypeError(f"indexes is a list: write indexes=[{indexes!r}]")
     if isinstance(indexes, Mapping):
-        return {name: partial(by_function, name, function, form) for name, function in indexes.items()}
+        return {
+            name: partial(by_metadata, name, function)
+            if isinstance(function, FromMetadata)
+            else partial(by_function, name, function, form)
+            for name, function in indexes.items()
+        }
     made = {path: partial(by_field, path) for path in indexes}
     for make in made.values():
         make()  # a path that is none is an error now

@@ -112,16 +112,19 @@ class CachedReader:
     ) -> _List[T]:
         """The objects of a kind, none older than our own last write to it."""
         form = form_of(kind)
-        doubted = self._doubted(form, namespace or "")
-        is_known = len(doubted) <= MOST_ASKED and not self._is_unknown(form, namespace or "")
+        query = query_of(namespace, labels, fields, owner, index)
+        return [form.decode(each.data) for each in await self.snapshots(form, query)]
+
+    async def snapshots(self, form: Form[Any], query: Query) -> _List[Snapshot]:
+        """What a query means, as the cache holds it: to look at, and never to change."""
+        doubted = self._doubted(form, query.namespace)
+        is_known = len(doubted) <= MOST_ASKED and not self._is_unknown(form, query.namespace)
         if is_known:
             await self._ask(form, doubted)
-        keys = [key for key, _ in self.writes.of_kind(form.gvk, namespace or "")]
-        if not is_known or not await self._wait(self.cache.informers(form, namespace or ""), form.gvk, keys):
-            return await self._list_live(form, query_of(namespace, labels, fields, owner, index))
-        return await self.cache.list(
-            form, namespace=namespace, labels=labels, fields=fields, owner=owner, index=index
-        )
+        keys = [key for key, _ in self.writes.of_kind(form.gvk, query.namespace)]
+        if not is_known or not await self._wait(self.cache.informers(form, query.namespace), form.gvk, keys):
+            return await self._list_live(form, query)
+        return await self.cache.snapshots(form, query)
 
     async def caught_up(
         self, kinds: Iterable[type[Any] | Form[Any]], *, timeout: float | None = None
@@ -149,11 +152,11 @@ class CachedReader:
             await self._list_live(metadata_only(form), Query(namespace))
         return self._is_unknown(form, namespace)
 
-    async def _list_live(self, form: Form[T], query: Query) -> _List[T]:
+    async def _list_live(self, form: Form[Any], query: Query) -> _List[Snapshot]:
         asked_at = _now()
         found = await self.cache.list_live(form, query)
         self.writes.listed_live(form.gvk, found.resource_version, at=asked_at)
-        return [form.decode(each.data) for each in found]
+        return found
 
     def _doubted(self, form: Form[Any], namespace: str) -> _List[Key]:
         """The objects of which only the server knows how they are."""

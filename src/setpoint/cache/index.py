@@ -15,11 +15,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from typing import TypeVar
 
 from setpoint.api.forms import Form
 from setpoint.api.names import Key
-from setpoint.api.wire import Snapshot
+from setpoint.api.wire import Metadata, Snapshot
 from setpoint.cache import paths
 
 T = TypeVar("T")
@@ -110,6 +111,22 @@ def by_function(name: str, function: Callable[[T], Iterable[str]], form: Form[T]
         return tuple(dict.fromkeys(values))
 
     return Index(name, extract, function)
+
+
+@dataclass(frozen=True, slots=True)
+class FromMetadata:
+    """An index's function that needs no more of an object than its metadata: then nothing is decoded."""
+
+    function: Callable[[Metadata], Iterable[str]]
+
+
+def by_metadata(name: str, given: FromMetadata) -> Index:
+    """By what a function says of an object's metadata."""
+
+    def extract(snapshot: Snapshot) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(given.function(snapshot.metadata)))
+
+    return Index(name, extract, given)
 
 
 def by_owner() -> Index:

@@ -168,9 +168,9 @@ class Informer:
             self._metrics.close()
         raise AssertionError("a reflector ends only by being cancelled")
 
-    def add_index(self, index: Index) -> None:
+    def add_index(self, index: Index, *, anew: bool = False) -> None:
         index.on_error = self._count_error
-        self._writer.add_index(index)
+        self._writer.add_index(index, anew=anew)
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Have a listener told of everything from now on, what is there first; the answer ends that."""

@@ -188,10 +188,10 @@ class Writer:
     def __repr__(self) -> str:
         return f"<Writer of {self.store!r}, {sum(map(len, self._staged.values()))} staged>"
 
-    def add_index(self, index: Index) -> None:
-        """Have one more index; the objects that are there are entered now."""
+    def add_index(self, index: Index, *, anew: bool = False) -> None:
+        """Have one more index, or ``anew`` one in place of another; what is there is entered now."""
         known = self._contents.indexes.get(index.name)
-        if known is None:
+        if known is None or (anew and known.definition != index.definition):
             for snapshot in self.store:
                 index.put(snapshot)
             self._contents.indexes[index.name] = index

@@ -1,7 +1,7 @@
 """The command ``setpoint``: a group of commands, each in a file of its own, read when it is asked for.
 
-What went wrong on purpose (``SetpointError``) is told in a sentence and ends with exit code 1; ``--debug``
-shows where it came from.  Anything else is a bug, and shows its traceback.
+What went wrong on purpose (``SetpointError``) is told in a sentence, with a command that may help, and ends
+with exit code 1; ``--debug`` shows where it came from.  Anything else is a bug, and shows its traceback.
 """
 
 from __future__ import annotations
@@ -10,9 +10,29 @@ from importlib import import_module
 
 import click
 
-from setpoint.errors import SetpointError
+from setpoint.errors import (
+    ConfigError,
+    ConnectionFailed,
+    Forbidden,
+    SetpointError,
+    Unauthorized,
+)
 
-_NAMES = ("models", "run", "up", "why")
+_NAMES = ("completion", "crd", "demo", "dev", "models", "prove", "replay", "run", "up", "why")
+
+# What may help, by what went wrong.
+_TRY: dict[type[SetpointError], str] = {
+    ConfigError: "kubectl config view; or, for a cluster of your own: setpoint up",
+    ConnectionFailed: "kubectl cluster-info; or, for a cluster of your own: setpoint up",
+    Forbidden: "kubectl auth can-i --list",
+    Unauthorized: "kubectl auth whoami",
+}
+
+
+def told(error: SetpointError) -> str:
+    """An error for people: what happened, and the command that may help."""
+    command = next((command for kind, command in _TRY.items() if isinstance(error, kind)), "")
+    return f"{error}\nTry: {command}" if command else str(error)
 
 
 class _Commands(click.Group):
@@ -31,14 +51,24 @@ class _Commands(click.Group):
         except SetpointError as error:
             if ctx.params["debug"]:
                 raise
-            raise click.ClickException(str(error)) from error
+            raise click.ClickException(told(error)) from error
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+_HELP = """Level-triggered Kubernetes controllers in Python, and a cluster to try them in.
+
+\b
+    setpoint demo              watch an operator at work, in a cluster in this process
+    setpoint dev webapp.py     run yours so, loaded again whenever it is saved
+    setpoint run webapp.py     run it on the cluster that kubectl would use
+    setpoint up                a cluster alone, for kubectl and everyone else
+"""
+
+
+@click.group(cls=_Commands, help=_HELP, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="setpoint", message="setpoint %(version)s")
 @click.option("--debug", is_flag=True, help="Show where an error came from.")
 def main(*, debug: bool) -> None:
-    """Level-triggered Kubernetes controllers in Python."""
+    pass
 
 
 if __name__ == "__main__":

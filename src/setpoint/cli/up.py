@@ -1,29 +1,30 @@
-"""``setpoint up``: a Kubernetes API server, until it is told to stop.
+"""``setpoint up``: a cluster, until it is told to stop.
 
-It says one line when it is ready, with the command to try next.  The first SIGINT or SIGTERM ends it in
-order, the second at once.  What it serves, and how, is in ``server/``.
+It says one line when it is ready, with the command to try next.  What it is made of is in ``cluster/``, how
+it ends in ``serving.py``.
 """
 
 from __future__ import annotations
 
 import asyncio
-import shutil
-import signal
-import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
 import click
 
-_HELP = """Run a Kubernetes API server, on this machine and for this user.
+from setpoint.cli.serving import Where, place, serving, stopped
 
-It keeps everything in memory, or in a directory with --data, and runs until Ctrl-C.
+_HELP = """Run a Kubernetes cluster, on this machine and for this user.
+
+It is an API server, the controllers that every cluster has, and a node on which pods come and go but nothing
+really runs.  It keeps everything in memory, or in a directory with --data, and runs until Ctrl-C.
 
 \b
     setpoint up
     setpoint up --data ./cluster --port 6443 --kubeconfig ./kubeconfig
+    setpoint up --controllers none                    # an API server alone
+    setpoint up --controllers '*,-node-stand-in'      # pods stay Pending
 """
 
 
@@ -40,68 +41,67 @@ It keeps everything in memory, or in a directory with --data, and runs until Ctr
     help="Write a kubeconfig there; with --data it is DIR/kubeconfig unless given.",
 )
 @click.option(
+    "--controllers",
+    default="*",
+    help="Which to run, by name, with commas: * is all, -NAME leaves one out, none is none.",
+)
+@click.option(
     "--token",
     default="",
     help="The administrator's bearer token; one is made unless given.",
     envvar="SETPOINT_TOKEN",
 )
-def up(*, data: Path | None, port: int, kubeconfig: Path | None, token: str) -> None:
-    from setpoint.server.storage.folder import CannotOpen  # noqa: PLC0415 - only this command needs a server
+@click.option(
+    "--authorization",
+    type=click.Choice(["rbac", "always-allow"]),
+    default="rbac",
+    help="Who may do what: as roles and bindings say (rbac, unless given), or everyone everything.",
+)
+@click.option(
+    "--token-auth-file",
+    "token_file",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help='Further users: lines of token,user,uid,"group1,group2", as kube-apiserver reads them.',
+)
+@click.option(
+    "--service",
+    "services",
+    multiple=True,
+    metavar="NAMESPACE/NAME=HOST:PORT",
+    help="Where a Service really is, for webhooks that name it; may be given several times.",
+)
+def up(
+    *,
+    data: Path | None,
+    port: int,
+    kubeconfig: Path | None,
+    controllers: str,
+    token: str,
+    authorization: Literal["rbac", "always-allow"],
+    token_file: Path | None,
+    services: tuple[str, ...],
+) -> None:
+    there = _services(services)
+    with place(data, kubeconfig) as file:
+        asyncio.run(_run(Where(file, data, port, controllers, token, authorization, token_file, there)))
 
-    with _place(data, kubeconfig) as file:
-        try:
-            asyncio.run(_run(data, port, file, token))
-        except CannotOpen as error:
-            raise click.ClickException(str(error)) from error
-        except OSError as error:
-            raise click.ClickException(f"listen on 127.0.0.1:{port}: {error.strerror or error}") from error
+
+def _services(told: tuple[str, ...]) -> dict[str, str]:
+    pairs = {service: address for service, _, address in (each.partition("=") for each in told)}
+    for service, address in pairs.items():
+        if "/" not in service or ":" not in address:
+            raise click.BadParameter(
+                f"{service}={address} is not NAMESPACE/NAME=HOST:PORT", param_hint="--service"
+            )
+    return pairs
 
 
-@contextmanager
-def _place(data: Path | None, given: Path | None) -> Iterator[Path]:
-    """Where the kubeconfig goes; nobody's after the server has gone, where nothing else stays."""
-    if given is not None:
-        yield given.absolute()
-    elif data is not None:
-        yield data.absolute() / "kubeconfig"
-    else:
-        folder = Path(tempfile.mkdtemp(prefix="setpoint-"))
-        try:
-            yield folder / "kubeconfig"
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-async def _run(data: Path | None, port: int, kubeconfig: Path, token: str) -> None:
+async def _run(where: Where) -> None:
     began = time.monotonic()  # reading the code is most of the start
-    from setpoint.server.secrets import write_private  # noqa: PLC0415
-    from setpoint.server.server import ApiServer  # noqa: PLC0415
-
-    async with ApiServer(data, token=token) as server, server.serve(port=port) as served:
-        write_private(kubeconfig, served.kubeconfig.encode())
-        with _stopped() as stop:
+    async with serving(where) as (_, served):
+        with stopped() as stop:
             click.echo(
                 f"ready at {served.url} after {time.monotonic() - began:.2f} s; "
-                f"try: kubectl --kubeconfig {kubeconfig} get namespaces"
+                f"try: kubectl --kubeconfig {where.kubeconfig} get namespaces"
             )
             await stop.wait()
-
-
-@contextmanager
-def _stopped() -> Iterator[asyncio.Event]:
-    """Set by the first signal; the second finds no handler of ours any more, and ends the process."""
-    loop, stop = asyncio.get_running_loop(), asyncio.Event()
-    signals = (signal.SIGINT, signal.SIGTERM)
-
-    def handle() -> None:
-        stop.set()
-        for each in signals:
-            loop.remove_signal_handler(each)
-
-    for each in signals:
-        loop.add_signal_handler(each, handle)
-    try:
-        yield stop
-    finally:
-        for each in signals:
-            loop.remove_signal_handler(each)

@@ -9,12 +9,12 @@ import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from setpoint.api.names import Key
-from setpoint.manager.why import ask, folder, sockets
+if TYPE_CHECKING:
+    from setpoint.api.names import Key
 
 _HELP = """Ask a running operator about an object: what it last saw, did, and waits for.
 
@@ -39,6 +39,9 @@ It asks the operators that run on this machine as this user.
     help="For people, or for programs.",
 )
 def why(kind: str, key: str, operator: str, output: str) -> None:
+    from setpoint.api.names import Key  # noqa: PLC0415 - --help and completion need none of this
+    from setpoint.manager.why import folder, sockets  # noqa: PLC0415
+
     namespace, slash, name = key.rpartition("/")
     if not name or (slash and not namespace) or "/" in namespace:
         raise click.ClickException(f"{key!r}: write NAMESPACE/NAME, or NAME for what is in no namespace")
@@ -58,6 +61,8 @@ def why(kind: str, key: str, operator: str, output: str) -> None:
 
 
 async def _ask_all(paths: list[Path], kind: str, key: Key) -> list[dict[str, Any]]:
+    from setpoint.manager.why import ask  # noqa: PLC0415
+
     answers = await asyncio.gather(*(ask(path, kind, key) for path in paths))
     return [answer for answer in answers if answer]
 
@@ -104,6 +109,7 @@ def _about(controller: dict[str, Any], watches: list[dict[str, Any]]) -> Iterato
         if look["error"]:
             again = f" ({look['failures']} in a row)" if look["failures"] > 1 else ""
             yield f"    {look['error']}{again}"
+        yield from (f"    wrote: {written}" for written in look.get("wrote", ()))
 
 
 def _seen(seen: dict[str, Any] | None) -> str:

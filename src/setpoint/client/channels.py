@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import msgspec
 
+from setpoint.api.decoders import prepare
 from setpoint.errors import StreamFailed
 
 V5 = "v5.channel.k8s.io"
@@ -106,3 +107,6 @@ class ForwardedPort:
         if len(front) == _PORT_SIZE and int.from_bytes(front, "little") != self._port:
             raise StreamFailed(self._doing, f"the server speaks of another port than {self._port}: {front!r}")
         return data[missing:]
+
+
+prepare(_Status)

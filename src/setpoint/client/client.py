@@ -16,7 +16,7 @@ import random
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
 from types import TracebackType
-from typing import Any, Self, TypeAlias, TypedDict, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypedDict, TypeVar, Unpack, overload
 
 from setpoint.api.forms import Form, form_of, form_of_object, key_of
 from setpoint.api.model import Object, encode, merged
@@ -51,8 +51,10 @@ from setpoint.client.subresources import (
 )
 from setpoint.client.watching import LIVENESS, Watch, frames
 from setpoint.errors import BadAnswer, NotFound
-from setpoint.net.http import Endpoint, HttpTransport
 from setpoint.net.transport import Response, Transport
+
+if TYPE_CHECKING:
+    from setpoint.net.http import HttpTransport
 
 T = TypeVar("T")
 ModelT = TypeVar("ModelT", bound=Object)
@@ -121,7 +123,8 @@ class Client:
 
     ``Client()`` finds the server as kubectl does, or from inside a pod; ``Client(config)`` is told.  With
     ``transport``, requests go through that function instead of the network.  ``timeout`` is the time that one
-    request may take, retries included, where a call says nothing else.
+    request may take, retries included, where a call says nothing else.  ``on_warning`` is given every text
+    that the server warns with, once; unless told, it is logged.
     """
 
     def __init__(
@@ -132,6 +135,7 @@ class Client:
         field_manager: str = "setpoint",
         field_validation: FieldValidation | None = None,
         timeout: float = TIMEOUT,
+        on_warning: Callable[[str], None] | None = None,
     ) -> None:
         if config is None:
             config = Config.load() if transport is None else Config(server="http://localhost")
@@ -140,6 +144,8 @@ class Client:
         self._credentials: Credentials | None = None
         who: Credentials | Nobody = Nobody()
         if transport is None:
+            from setpoint.net.http import Endpoint, HttpTransport  # noqa: PLC0415 - reading it takes a while
+
             who = self._credentials = Credentials(config)
             transport = self._http = HttpTransport(
                 Endpoint(
@@ -149,7 +155,7 @@ class Client:
                     proxy=config.proxy(),
                 )
             )
-        self._sender = Sender(transport, who, config.headers(), timeout)
+        self._sender = Sender(transport, who, config.headers(), timeout, on_warning)
         self._field_manager = field_manager
         self._field_validation = field_validation
         # What a write says where its call says nothing.

@@ -17,6 +17,7 @@ from typing import TypeVar
 
 import msgspec
 
+from setpoint.api.decoders import prepare
 from setpoint.api.names import GroupVersionKind, Resource
 from setpoint.errors import ApiError, BadAnswer, UnknownKind
 
@@ -235,3 +236,6 @@ def _read(path: str, body: bytes, model: type[M]) -> M:
         return msgspec.json.decode(body, type=model)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadAnswer(f"get {path}", f"not a discovery document: {error}") from error
+
+
+prepare(_Root, _LegacyResources)

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from setpoint.api.decoders import prepare
 from setpoint.client.impersonation import is_header_value
 from setpoint.client.kubeconfig import Exec
 from setpoint.errors import ConfigError
@@ -152,3 +153,6 @@ def read_answer(stdout: bytes, api_version: str) -> Issued:
         expires = expires.replace(tzinfo=UTC)
     pair = CertificatePair(certificate.encode(), key.encode()) if certificate else None
     return Issued(status.token or "", pair, expires)
+
+
+prepare(_Answer)

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
+from setpoint.api.decoders import prepare
 from setpoint.errors import ConfigError
 
 EXEC_EXTENSION = "client.authentication.k8s.io/exec"  # a cluster's own words to a credential plugin
@@ -308,3 +309,6 @@ def _without_nulls(value: Any) -> Any:
     if isinstance(value, list):
         return [_without_nulls(each) for each in value if each is not None]
     return value
+
+
+prepare(_File)

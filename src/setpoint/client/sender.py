@@ -122,12 +122,18 @@ class Sender:
     """One server, as one user."""
 
     def __init__(
-        self, transport: Transport, credentials: Credentials, headers: Mapping[str, str], timeout: float
+        self,
+        transport: Transport,
+        credentials: Credentials,
+        headers: Mapping[str, str],
+        timeout: float,
+        on_warning: Callable[[str], None] | None = None,
     ) -> None:
         self._transport = transport
         self._credentials = credentials
         self._headers = dict(headers)
         self._timeout = timeout
+        self._on_warning = on_warning or _log_warning
         self._warned: dict[str, None] = {}
         self._observer: Observer | None = None
         self._guards: tuple[Guard, ...] = ()
@@ -253,14 +259,18 @@ class Sender:
         return response, body
 
     def _warn_once(self, header: str) -> None:
-        """Log a server's warnings, each once.  The oldest are forgotten, so that memory stays bounded."""
+        """Tell of a server's warnings, each once.  The oldest are forgotten, so that memory stays bounded."""
         for quoted in _WARNING.findall(header):
             text = re.sub(r"\\(.)", r"\1", quoted)
             if text not in self._warned:
                 self._warned[text] = None
                 if len(self._warned) > _REMEMBERED_WARNINGS:
                     del self._warned[next(iter(self._warned))]
-                warnings_log.warning("%s", text)
+                self._on_warning(text)
+
+
+def _log_warning(text: str) -> None:
+    warnings_log.warning("%s", text)
 
 
 def _answer(response: Response, body: bytes) -> Answer:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from setpoint.api.decoders import prepare
 from setpoint.api.names import Key
 from setpoint.api.requests import Propagation, delete_options
 from setpoint.api.times import Time
@@ -109,3 +110,6 @@ def read_token(doing: str, data: bytes) -> Token:
     except msgspec.DecodeError as error:
         raise DecodeError(doing, "the answer holds no token") from error
     return Token(status.token, Time.from_wire(status.expiration_timestamp))
+
+
+prepare(_Scale, _TokenRequest)

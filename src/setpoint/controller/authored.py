@@ -3,7 +3,8 @@
     1. read the object, from the cache; gone: nothing to do
     2. deleted: if our finalizer is there, read it from the server, clean up, write the status, let it go
     3. in a hot loop: look again later
-    4. add the finalizer, if there is a clean-up
+    4. add the finalizer, if there is a clean-up; with ``verify``, read it from the server: gone or going, or
+       another by that name: nothing to do, for that is a change, and is looked at
     5. call the author's function, with the object and a context
     6. declared children: apply them in order, then delete those that are no longer declared
     7. returned or raised: write what changed in the status
@@ -70,12 +71,14 @@ class Authored:
         *,
         finalizer: Finalizer | None = None,
         owned: Sequence[Form[Any]] = (),
+        verify: bool = False,
     ) -> None:
         self._means = means
         self._form = form
         self._function = function
         self._finalizer = finalizer
         self._owned = owned
+        self._verify = verify
         self._log = logging.getLogger(f"setpoint.controller.{means.controller}")
 
     def __repr__(self) -> str:
@@ -104,6 +107,11 @@ class Authored:
             if held is None:
                 return None  # gone or going meanwhile: that is a change, and looked at
             obj = held
+        if self._verify:
+            live = await read_live(client.live, obj)
+            if live is None or is_going(live):
+                return None  # the cache is behind, and will tell
+            obj = live
         return (await self._call(self._function, obj)).result if self._function is not None else None
 
     async def _clean_up(self, obj: AnyObject) -> Result | None:

@@ -17,18 +17,18 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import NoReturn, Self, TypeAlias, TypeVar, Unpack
+from typing import Any, NoReturn, Self, TypeAlias, TypeVar, Unpack
 
 from setpoint.api.forms import Form, Untyped, form_of
 from setpoint.api.names import GroupVersionKind, Key
 from setpoint.api.requests import Call
-from setpoint.api.wire import Malformed, read_metadata, split_page
-from setpoint.cache.cache import Cache
+from setpoint.api.wire import Malformed, Snapshot, read_metadata, split_page
+from setpoint.cache.cache import Cache, query_of
 from setpoint.cache.consistency import CachedReader
 from setpoint.client.client import PAGE_SIZE, Client, SelectOptions
 from setpoint.client.listing import Listing, Objects
 from setpoint.client.sender import Answer, Guard, Observer
-from setpoint.controller.worker import current_look
+from setpoint.controller.worker import Written, current_look
 from setpoint.errors import ApiError, DeadlineExceeded
 
 T = TypeVar("T")
@@ -87,7 +87,7 @@ def effects_of(call: Call, body: bytes | None) -> _List[Effect]:
         return [Deleted(key, uid, is_gone=True) if uid else Unclear(key)]
     if not metadata.resource_version:
         return [Unclear(key)]  # an eviction or a binding: the answer is not about the object
-    if metadata.deletion_timestamp and not metadata.finalizers:
+    if metadata.deletion_timestamp and not metadata.finalizers and call.subresource != "status":
         # With its last finalizer it went, and the answer still has the version before.  Pods have a grace
         # period and namespaces other finalizers: those may be there still.
         return [Deleted(key, metadata.uid, is_gone=True) if _has_no_grace(body) else Unclear(key)]
@@ -142,8 +142,10 @@ class _Recorder:
     def _record(self, call: Call, body: bytes | None) -> None:
         if call.resource is None:
             return
-        reader, form = self._reader(), Untyped(call.resource.gvk, call.resource)
+        reader, form, look = self._reader(), Untyped(call.resource.gvk, call.resource), current_look()
         for effect in effects_of(call, body):
+            if look is not None:
+                look.note(Written(_verb(call), call.resource.gvk, effect.key, call.subresource))
             match effect:
                 case Wrote(key, version, labels):
                     reader.wrote(form, key, version, labels=labels)
@@ -154,6 +156,10 @@ class _Recorder:
                         reader.ambiguous(form, each)
                 case Unclear(key):
                     reader.ambiguous(form, key)
+
+
+def _verb(call: Call) -> str:
+    return "apply" if call.content_type.startswith("application/apply-patch") else call.verb
 
 
 def _held(cache: Cache, gvk: GroupVersionKind, namespace: str) -> set[Key]:
@@ -252,6 +258,21 @@ class ReconcileClient(Client):
             return await _in_time(reading, f"list {form_of(kind).gvk}", timeout)
 
         return _Cached(read)
+
+    async def snapshots(
+        self,
+        kind: type[Any] | Form[Any],
+        *,
+        owner: str | None = None,
+        index: Mapping[str, str] | None = None,
+        **select: Unpack[SelectOptions],
+    ) -> _List[Snapshot]:
+        """What ``list`` gives, as the cache holds it: bytes, and the metadata to look at.  Never change it.
+
+        For whoever reads many objects of which few have changed, and keeps what the others say.
+        """
+        asked = query_of(select.get("namespace"), select.get("labels"), select.get("fields"), owner, index)
+        return await self._reader().snapshots(form_of(kind), asked)
 
 
 class _Cached(Listing[T]):

@@ -160,6 +160,10 @@ class Controller:
             self._queue.stats(),
         )
 
+    def waiting(self, most: int = 10) -> list[tuple[Request, float]]:
+        """The keys that wait, the soonest first: each with the seconds until it is due, below 0 if it is."""
+        return self._queue.first(most)
+
     def last_look(self, request: Request) -> Looked | None:
         """What came of the last reconcile of a key, if it is remembered."""
         return self._worker.looked.get(request)

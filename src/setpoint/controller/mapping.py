@@ -62,13 +62,15 @@ def objects_of(seen: Seen) -> tuple[Snapshot, ...]:
     return (seen.old, seen.new)
 
 
-def keys_of(answers: Iterable[object]) -> list[Request]:
+def keys_of(answers: Iterable[Iterable[Request]]) -> list[Request]:
     """What a mapper answered for the objects of one change, each key once."""
-    return list(dict.fromkeys(key for answer in answers for key in checked(answer)))
+    return list(dict.fromkeys(key for answer in answers for key in answer))
 
 
 def checked(answer: object) -> list[Request]:
     """A mapper's answer, if it is one."""
+    if answer == []:
+        return []  # as most: a change concerns few of those who hear of it
     if isinstance(answer, str | Key) or not isinstance(answer, Iterable):
         raise TypeError(
             f"a mapper gives several Requests, such as [Request(namespace, name)], not {answer!r}"

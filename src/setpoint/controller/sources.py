@@ -165,13 +165,13 @@ class Kind(Source):
 
     async def run(self, feed: Feed) -> None:
         mapper = await self._find_scope(feed)
-        waiting = _Waiting()
+        waits, waiting = _is_async(mapper), _Waiting()
 
         def hear(seen: Seen) -> None:
             answers: list[list[Request]] = []
             for state in objects_of(seen):
                 try:
-                    if not _is_async(mapper):
+                    if not waits:
                         answers.append(checked(mapper(state)))
                         continue
                 except Exception:  # noqa: BLE001 - logged there, with its traceback
@@ -201,7 +201,7 @@ class Kind(Source):
         """While it lasts, a function hears of the changes that matter."""
 
         def listen(seen: Seen) -> None:
-            if self._matters(seen, feed):
+            if self._when is anything or self._matters(seen, feed):
                 hear(seen)
 
         end = self.declaration.listen(listen)
@@ -219,7 +219,9 @@ class Kind(Source):
             feed.log.exception("%r raised at %s %s; the change passes", self._when, self.form.gvk, seen.key)
             return True
 
-    def _feed(self, keys: Iterable[Request], seen: Seen, feed: Feed) -> None:
+    def _feed(self, keys: list[Request], seen: Seen, feed: Feed) -> None:
+        if not keys:
+            return
         priority, reason = priority_of(seen, self._priority), reason_of(self.form.gvk, seen)
         for key in keys:
             feed.add(key, priority, reason)
@@ -241,7 +243,7 @@ class Kind(Source):
                     try:
                         async with asyncio.timeout(MAPPER_TIMEOUT):
                             answer = await _answer(mapper(state))
-                        self._feed(keys_of([answer]), seen, feed)
+                        self._feed(keys_of([checked(answer)]), seen, feed)
                         waiting.end(state)
                     except Exception:  # noqa: BLE001 - logged there, with its traceback
                         if not has_failed:

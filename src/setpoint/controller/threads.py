@@ -29,6 +29,26 @@ LONG = 60.0  # and one that is at work, or both, again
 _TOO_LATE = "this reconcile was cancelled: it took too long, or the process stops"
 
 
+class _AtWork:
+    """How many threads run by themselves just now, and do not wait for their loop."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.count = 0
+
+    def change(self, by: int) -> None:
+        with self._lock:
+            self.count += by
+
+
+_working = _AtWork()
+
+
+def at_work() -> int:
+    """How many threads run by themselves just now: a loop whose clock jumps must wait for them."""
+    return _working.count
+
+
 class Hop:
     """The way from a thread to the loop and back."""
 
@@ -47,10 +67,13 @@ class Hop:
             asked.close()
             raise CancelledError(_TOO_LATE)
         future = asyncio.run_coroutine_threadsafe(asked, self._loop)
+        # From here on the loop has the thread's work, until it says otherwise, in its own time.
+        future.add_done_callback(lambda _: _working.change(+1))
         self._under_way.add(future)
         if self._closed.is_set():  # just now
             future.cancel()
         try:
+            _working.change(-1)
             return future.result()
         except CancelledError:
             raise CancelledError(_TOO_LATE) from None
@@ -100,7 +123,17 @@ class _Thread(threading.Thread, Generic[T]):
         self._caller = contextvars.copy_context()
         self.outcome: asyncio.Future[T] = asyncio.get_running_loop().create_future()
 
+    def start(self) -> None:
+        _working.change(+1)
+        super().start()
+
     def run(self) -> None:
+        try:
+            self._run()
+        finally:
+            _working.change(-1)
+
+    def _run(self) -> None:
         try:
             result = self._caller.run(self._function, self._hop)
         except BaseException as error:  # noqa: BLE001 - it is raised where it is awaited

@@ -19,12 +19,12 @@ import logging
 from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from secrets import token_hex
 from typing import Any, TypeAlias
 
-from setpoint.api.names import GroupVersionKind
+from setpoint.api.names import GroupVersionKind, Key
 from setpoint.cache.consistency import CachedReader
 from setpoint.controller.mapping import Reason
 from setpoint.controller.result import Plan, Reconciler, Request, Result, plan
@@ -33,6 +33,7 @@ from setpoint.metrics import ControllerMetrics
 from setpoint.queue.workqueue import Taken, WorkQueue
 
 REMEMBERED = 1_000  # keys whose last look is known
+MOST_WRITTEN = 20  # writes of one look that are told of
 
 Queue: TypeAlias = WorkQueue[Request, Reason]
 _Taken: TypeAlias = Taken[Request, Reason]
@@ -43,6 +44,19 @@ class Log(logging.LoggerAdapter[logging.Logger]):
 
     def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
         return msg, {**kwargs, "extra": {**(self.extra or {}), **kwargs.get("extra", {})}}
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A write that was made, or may have been."""
+
+    verb: str  # as RBAC spells it, and "apply"
+    kind: GroupVersionKind
+    key: Key
+    subresource: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.kind}{self.subresource and f'/{self.subresource}'} {self.key}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +71,12 @@ class Look:
     reader: CachedReader  # the cache, never behind what this controller wrote
     log: Log
     needs_leadership: bool = True  # of its controller
+    wrote: list[Written] = field(default_factory=list)  # so far, and the first few
+
+    def note(self, written: Written) -> None:
+        """Remember a write; told of when the look has ended."""
+        if len(self.wrote) < MOST_WRITTEN:
+            self.wrote.append(written)
 
 
 _current: ContextVar[Look | None] = ContextVar("setpoint_look", default=None)
@@ -89,6 +109,7 @@ class Looked:
     error: str = ""
     failures: int = 0  # in a row
     again_in: float | None = None  # seconds from ``at``; None: when something changes
+    wrote: tuple[Written, ...] = ()  # the first ``MOST_WRITTEN``
 
 
 class Worker:
@@ -257,6 +278,7 @@ class Worker:
             "" if error is None else describe(error),
             self._queue.failures(key),
             again_in,
+            tuple(look.wrote),
         )
         self._remember(key, looked)
         for tell in self.tell:

@@ -94,6 +94,11 @@ class Lifecycle(Generic[R]):
         """It runs no longer, for whatever reason."""
         self._phases[runnable] = _Phase.ENDED
 
+    def remove(self, runnable: R) -> None:
+        """Know it no longer; it does not run, or not any more."""
+        del self._groups[runnable], self._phases[runnable]
+        self._told_to_stop.discard(runnable)
+
     def stop(self) -> None:
         """Begin to stop everything; a second time is as good as once."""
         self._is_stopping = True

@@ -31,6 +31,7 @@ from setpoint.cache.informer import RESYNC, SYNC_TIMEOUT
 from setpoint.cache.watch_state import TIMING, Timing
 from setpoint.client.client import Client
 from setpoint.client.config import Config
+from setpoint.clock import Clock, SystemClock
 from setpoint.controller.client import ReconcileClient
 from setpoint.controller.controller import Controller
 from setpoint.controller.worker import current_look
@@ -62,6 +63,7 @@ class Manager:
     Addresses are ``host:port``: ``:8080`` listens on every interface, and an empty one not at all.
 
     ``timing`` says how patient the watches are: for odd proxies on the way to the server, and for tests.
+    ``clock`` is where the times come from that are written down; the machine's, unless told.
 
     ``client`` reads declared kinds from the cache and, with leader election, writes only while this process
     leads, or in a reconcile of a controller that does not need leadership; ``plain_client`` is for what else
@@ -83,10 +85,13 @@ class Manager:
         sync_timeout: float = SYNC_TIMEOUT,
         timing: Timing = TIMING,
         why_socket: bool = False,
+        clock: Clock | None = None,
     ) -> None:
         if config is not None and client is not None:
             raise ValueError("give a config or a client: a client has its own config")
         self.name: Final = name
+        self.clock: Final[Clock] = clock or SystemClock()
+        self._graceful_shutdown = graceful_shutdown
         self._supervisor = Supervisor(graceful_shutdown)
         self.metrics: Final = Metrics()
         uncounted = Client(config, field_manager=name) if client is None else client
@@ -104,7 +109,9 @@ class Manager:
             namespaces=namespaces,
         )
         self.election: Final = (
-            Election(leader_election, self.plain_client, self.metrics) if leader_election else None
+            Election(leader_election, self.plain_client, self.metrics, clock=self.clock)
+            if leader_election
+            else None
         )
         guarded = self.plain_client.guarded_by(self._guard) if self.election else self.plain_client
         self.client: Final = ReconcileClient(guarded, self.cache)
@@ -137,6 +144,18 @@ class Manager:
             runnable.on_look(self.tracing.record)
         self._supervisor.add(runnable)
         return runnable
+
+    async def remove(self, runnable: Runnable, *, grace: float | None = None) -> None:
+        """Stop one of the things that were added, and wait for that; the others run on.
+
+        What it has in hand may take ``grace`` seconds; unless told, as many as a shutdown may take.
+        """
+        await self._supervisor.remove(runnable, self._graceful_shutdown if grace is None else grace)
+
+    @property
+    def runnables(self) -> list[Runnable]:
+        """All that was added, in that order."""
+        return [slot.runnable for slot in self._supervisor.slots]
 
     @property
     def controllers(self) -> list[Controller]:

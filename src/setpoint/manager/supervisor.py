@@ -108,6 +108,20 @@ class Supervisor:
         self.slots.append(slot)
         self._changed.set()
 
+    async def remove(self, runnable: Runnable, grace: float) -> None:
+        """Stop one of them and wait until it has ended; after ``grace`` seconds it is cancelled again."""
+        slot = next((slot for slot in self.slots if slot.runnable is runnable), None)
+        if slot is None:
+            raise ValueError(f"{runnable!r} was not added, or is removed already")
+        if slot.task is not None:
+            self._stop(slot)
+            _, late = await asyncio.wait({slot.task}, timeout=grace)
+            if await self._cancel(late):
+                log.error("%s does not end, and is left behind", slot.name)
+        self.slots.remove(slot)
+        self.lifecycle.remove(slot)
+        self._changed.set()
+
     def stop(self) -> None:
         """Begin to stop in order.  In the thread of the event loop."""
         if not self.lifecycle.is_stopping:
@@ -192,7 +206,8 @@ class Supervisor:
         finally:
             if slot.getting_ready is not None:
                 slot.getting_ready.cancel()
-            self.lifecycle.ended(slot)
+            if slot in self.slots:  # and not left behind when it was removed
+                self.lifecycle.ended(slot)
             self._changed.set()
 
     def _fail(self, slot: Slot, error: Exception) -> None:
@@ -213,17 +228,21 @@ class Supervisor:
         for other in self.lifecycle.running() if self.lifecycle.late() else ():
             if isinstance(other.runnable, _HasAbandon):
                 other.runnable.abandon()  # what is cut short may leave a thread behind that works on
-        tasks = {slot.task for slot in self.lifecycle.late() if slot.task is not None}
-        until = self._now() + CANCEL_FOR
-        while tasks and self._now() < until:
-            for task in tasks:
-                task.cancel()
-            _, tasks = await asyncio.wait(tasks, timeout=CANCEL_AGAIN)
+        await self._cancel({slot.task for slot in self.lifecycle.late() if slot.task is not None})
         for slot in self.lifecycle.late():
             log.error("%s does not end, and is left behind", slot.name)
             self.lifecycle.ended(slot)
         self._deadline = self._now() + CANCEL_FOR  # for the next group
         self._changed.set()
+
+    async def _cancel(self, tasks: set[asyncio.Task[None]]) -> set[asyncio.Task[None]]:
+        """Cancel them until they end; those that do not."""
+        until = self._now() + CANCEL_FOR
+        while tasks and self._now() < until:
+            for task in tasks:
+                task.cancel()
+            _, tasks = await asyncio.wait(tasks, timeout=CANCEL_AGAIN)
+        return tasks
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()

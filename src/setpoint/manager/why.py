@@ -140,6 +140,7 @@ def _told(controller: Explained, key: Key, cache: Cache, journal: Journal, now: 
                 "error": look.error,
                 "failures": look.failures,
                 "reasons": [str(reason) for reason in look.reasons],
+                "wrote": [str(written) for written in look.wrote],
             }
             for look in looks
         ],

@@ -34,7 +34,8 @@ from yarl import URL
 
 from setpoint.errors import BadAnswer, ConfigError, TransportError
 from setpoint.net.failures import Way, cut_short, not_answered, not_connected, system_error
-from setpoint.net.messages import CLOSE_TIMEOUT, MAX_MESSAGE, Headers, MessageStream
+from setpoint.net.headers import Headers
+from setpoint.net.messages import CLOSE_TIMEOUT, MAX_MESSAGE, MessageStream
 from setpoint.net.transport import Request, Response, WebSocket
 
 if TYPE_CHECKING:
@@ -248,7 +249,7 @@ class _HttpResponse:
 
     def __init__(self, answer: aiohttp.ClientResponse, request: Request, max_body: int) -> None:
         self.status = answer.status
-        self.headers: Mapping[str, str] = Headers(answer.headers)
+        self.headers: Mapping[str, str] = Headers(answer.headers.items())
         self._answer = answer
         self._request = request
         self._max_body = max_body

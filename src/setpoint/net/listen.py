@@ -9,36 +9,48 @@ Promises:
 3. Who asked and went away is not worked for: the app's task is cancelled.
 4. Leaving ``serve`` ends everything it began: nothing new is accepted, requests under way have ``grace``
    seconds to finish, the rest is cancelled.
-5. With ``most_connections`` there are never more at a time: further ones are cut as they come.  With
-   ``longest_connection`` none lasts longer, whatever it is doing: who sends nothing takes nobody's place.
+5. With ``most_connections`` there are never more at a time, those that have not agreed on TLS yet among
+   them: further ones are cut as they come.  With ``longest_connection`` none lasts longer, whatever it is
+   doing: who sends nothing takes nobody's place.  With ``longest_idle`` one that is between two requests is
+   closed after that many seconds, or up to twice as many.
 6. With ``slowest`` a connection has that many seconds to send its first request's head (else it is cut), and
-   a request as many to send its body (else 408): who sends a byte a minute holds nothing for long.
+   a request as many from its first byte to its last (else 408, or cut where not even its head is there): who
+   sends a byte a minute holds nothing for long.
 7. What is answered here and not by the app (408, 413, 500) is worded by ``refuse``.
+8. Requests that were sent at once are answered in turn; while many wait, no more are read.
 
-Not here: routes, Kubernetes, who may ask.  Fed by sockets; drained by the app it is given.
+Not here: where a request ends (``arriving.py``), WebSockets (``upgrading.py``), routes, Kubernetes, who may
+ask.  Fed by sockets; drained by the app it is given.  The library that sends is not loaded to listen: that
+would take longer than all else that a server does before it is ready.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import ssl
+import time
+from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from functools import lru_cache
+from http import HTTPStatus
+from typing import Final, TypeAlias, cast
 
-from aiohttp import web
-from aiohttp.http_exceptions import HttpProcessingError
-from multidict import CIMultiDict
-
-from setpoint.errors import SetpointError
-from setpoint.net.messages import CLOSE_TIMEOUT, MAX_MESSAGE, Headers, MessageStream
+from setpoint.net.arriving import Arrived, Arriving
+from setpoint.net.headers import lines
 from setpoint.net.transport import Request, WebSocket
 
 log = logging.getLogger("setpoint.listen")
 
-_MAX_HEADER = 64 * 2**10
+_LINGER: Final = 5.0  # seconds in which a refused body may go on coming before the connection is cut
+_FAREWELL: Final = 1.0  # seconds that a connection has to close when the server leaves
+_LARGE: Final = 64 * 2**10  # a body that is not copied behind its head
+_MOST_WAITING: Final = 16  # requests of one connection: then no more are read
+_BODILESS: Final = frozenset({HTTPStatus.NO_CONTENT.value, HTTPStatus.NOT_MODIFIED.value})
+_CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +98,7 @@ async def serve(
     max_body: int = 16 * 2**20,
     most_connections: int | None = None,
     longest_connection: float | None = None,
+    longest_idle: float | None = None,
     slowest: float | None = None,
     refuse: Refuse = refuse_plainly,
     leaving: Callable[[], None] = lambda: None,
@@ -94,49 +107,28 @@ async def serve(
 
     ``leaving`` is called once nothing new comes in: time to end what would not end by itself.
     """
-    handler = _Handler(app, refuse, max_body, slowest)
-    server = web.Server(
-        handler,
-        handler_cancellation=True,
-        access_log=None,
-        auto_decompress=False,
-        max_line_size=_MAX_HEADER,
-        max_field_size=_MAX_HEADER,
-        logger=_ConnectionLog(log),
-    )
+    server = _Server(app, refuse, max_body, slowest, longest_idle)
     loop = asyncio.get_running_loop()
 
     def accept() -> asyncio.Protocol:
         if most_connections is not None and len(server.connections) >= most_connections:
             return _TurnedAway()
-        connection = server()
+        connection = _Connection(server)
+        server.connections.add(connection)
         if longest_connection is not None:
-            loop.call_later(longest_connection, _cut, connection)
-        if slowest is not None:
-            handler.expect(connection, slowest)
-        return connection
+            loop.call_later(longest_connection, connection.cut)
+        return connection if ssl_context is None else _Securing(connection, ssl_context, slowest)
 
-    listening = await loop.create_server(accept, host, port, ssl=ssl_context)
+    listening = await loop.create_server(accept, host, port)  # TLS is ours, else who delays it is not counted
     bound = listening.sockets[0].getsockname()
     try:
         yield Address(bound[0], bound[1], "https" if ssl_context else "http")
     finally:
         listening.close()
-        server.pre_shutdown()  # idle connections end here
+        server.leave()
         leaving()
-        await handler.finish(grace)
-        await server.shutdown(grace)
+        await server.finish(grace)
         await listening.wait_closed()
-
-
-class _ConnectionLog(logging.LoggerAdapter[logging.Logger]):
-    """What aiohttp has to say.  That a client sent no HTTP is no fault of ours: a word, and no trace."""
-
-    def exception(self, msg: object, *args: object, exc_info: Any = True, **more: Any) -> None:
-        if isinstance(exc_info, HttpProcessingError):
-            self.info(f"{msg}: it sent no HTTP (%s)", *args, type(exc_info).__name__)
-        else:
-            super().exception(msg, *args, exc_info=exc_info, **more)
 
 
 class _TurnedAway(asyncio.Protocol):
@@ -146,136 +138,395 @@ class _TurnedAway(asyncio.Protocol):
         transport.close()
 
 
-def _cut(connection: web.RequestHandler) -> None:
-    if connection.transport is not None:
-        connection.transport.abort()
+class _Securing(asyncio.Protocol):
+    """A connection until TLS is agreed on."""
 
-
-class _Handler:
-    """The app, as aiohttp wants it called."""
-
-    def __init__(self, app: App, refuse: Refuse, max_body: int, slowest: float | None) -> None:
-        self._app = app
-        self._refuse = refuse
-        self._max_body = max_body
+    def __init__(self, connection: _Connection, context: ssl.SSLContext, slowest: float | None) -> None:
+        self._connection = connection
+        self._context = context
         self._slowest = slowest
-        self._under_way: set[asyncio.Task[object]] = set()
-        # Connections that sent nothing yet, each with the moment when it is cut.
-        self._silent: dict[object, asyncio.TimerHandle] = {}
+        self._early = b""  # what came together with the last of the handshake
+        self._is_lost = False
+        self._task: asyncio.Task[None] | None = None
 
-    def expect(self, connection: web.RequestHandler, seconds: float) -> None:
-        loop = asyncio.get_running_loop()
-        self._silent[connection] = loop.call_later(seconds, self._cut_silent, connection)
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        plain = cast("asyncio.Transport", transport)
+        plain.pause_reading()  # until there is somebody who understands it
+        self._connection.accepted(plain)
+        self._task = asyncio.get_running_loop().create_task(self._secure(plain))
 
-    def _cut_silent(self, connection: web.RequestHandler) -> None:
-        del self._silent[connection]
-        _cut(connection)
+    def data_received(self, data: bytes) -> None:
+        self._early += data
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - gone is gone
+        self._is_lost = True
+
+    async def _secure(self, plain: asyncio.Transport) -> None:
+        connection, secured = self._connection, None
+        try:
+            secured = await asyncio.get_running_loop().start_tls(
+                plain, self, self._context, server_side=True, ssl_handshake_timeout=self._slowest
+            )
+        except OSError as error:  # those of TLS too
+            log.debug("%s did not agree on TLS: %s", plain.get_extra_info("peername"), error)
+        finally:
+            if secured is None or self._is_lost:
+                connection.connection_lost(None)
+        if secured is None or self._is_lost:
+            return
+        secured.set_protocol(connection)
+        connection.connection_made(secured)
+        if self._early:
+            connection.data_received(self._early)
+
+
+class _Server:
+    """What the connections of one ``serve`` share."""
+
+    def __init__(
+        self, app: App, refuse: Refuse, max_body: int, slowest: float | None, longest_idle: float | None
+    ) -> None:
+        self.app = app
+        self.refuse = refuse
+        self.max_body = max_body
+        self.slowest = slowest
+        self.longest_idle = longest_idle
+        self.connections: set[_Connection] = set()
+        self.is_leaving = False
+
+    def leave(self) -> None:
+        """Idle connections end here, the others after the answer that they are about."""
+        self.is_leaving = True
+        for connection in list(self.connections):
+            connection.leave()
 
     async def finish(self, grace: float) -> None:
-        if self._under_way:
-            _, late = await asyncio.wait(self._under_way, timeout=grace)
+        under_way = [connection.task for connection in self.connections if connection.task is not None]
+        if under_way:
+            _, late = await asyncio.wait(under_way, timeout=grace)
             for task in late:
                 task.cancel()
             if late:
                 await asyncio.wait(late, timeout=grace)
+        closing = [connection.gone for connection in self.connections]
+        if closing:
+            await asyncio.wait(closing, timeout=_FAREWELL)
+        for connection in list(self.connections):
+            connection.cut()
 
-    async def __call__(self, asked: web.BaseRequest) -> web.StreamResponse:
-        if (task := asyncio.current_task()) is None:
-            raise AssertionError("a handler runs in a task")
-        self._under_way.add(task)
+    async def answer(self, request: Request) -> Answer:
         try:
-            return await self._respond(asked)
-        finally:
-            self._under_way.discard(task)
-
-    async def _respond(self, asked: web.BaseRequest) -> web.StreamResponse:
-        if (silent := self._silent.pop(asked.protocol, None)) is not None:
-            silent.cancel()
-        request = Request(asked.method, asked.raw_path, Headers(asked.headers), None, _offers(asked))
-        try:
-            answer = await self._asked(asked, request)
+            return await self.app(request)
         except Exception:
-            log.exception("%s %s: the app failed", asked.method, asked.path)
-            answer = self._refuse(request, 500, "internal error")
+            log.exception("%s %s: the app failed", request.method, _path(request))
+            return self.refuse(request, 500, "internal error")
+
+
+class _Connection(asyncio.Protocol):
+    """One connection: its requests in turn, each in a task of its own."""
+
+    _arriving: Arriving  # once it is connected
+
+    def __init__(self, server: _Server) -> None:
+        self._server = server
+        self._loop = asyncio.get_running_loop()
+        self._waiting: deque[Arrived] = deque()  # whole, and to be answered in turn
+        self._transport: asyncio.Transport | None = None
+        self._timer: asyncio.TimerHandle | None = None  # runs while a request is coming in
+        self._look: asyncio.TimerHandle | None = None  # whether it is idle; not each request starts one anew
+        self._is_idle = False  # nothing came since the last look
+        self._is_held = False  # nothing is read, for there is enough
+        self._is_over = False  # no further request is looked at
+        self._is_full = False  # nothing is written, for the peer does not read
+        self._drained: asyncio.Future[None] | None = None
+        self.task: asyncio.Task[None] | None = None  # that answers; the next begins when it is done
+        self.gone: asyncio.Future[None] = self._loop.create_future()
+
+    def accepted(self, transport: asyncio.Transport) -> None:
+        """There is a peer, and no word of it can be read yet."""
+        self._transport = transport
+
+    # ── What the loop tells ─────────────────────────────────────────────────────────────────────────
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport = cast("asyncio.Transport", transport)  # uvloop's is none by its type
+        secured = transport.get_extra_info("ssl_object")
+        certificate = secured.getpeercert(binary_form=True) if secured is not None else None
+        self._arriving = Arriving(self._server.max_body, certificate)
+        if (connected := transport.get_extra_info("socket")) is not None:
+            connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # the dead are noticed, if late
+        self._start_timer()
+        self._look_later()
+
+    def data_received(self, data: bytes) -> None:
+        self._is_idle = False
+        arrived = self._arriving.feed(data)
+        if self._is_over:
+            if arrived and self._transport is not None:  # the body that was refused has come to its end
+                self._transport.close()
+            return
+        if arrived:
+            self._stop_timer()
+            self._waiting += arrived
+        if self.task is None:
+            self._next()
+        elif len(self._waiting) >= _MOST_WAITING and not self._is_held and self._transport is not None:
+            self._is_held = True
+            self._transport.pause_reading()
+        if self._timer is None and self._is_midway():
+            self._start_timer()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - gone is gone
+        self._transport = None
+        self._stop_timer()
+        if self._look is not None:
+            self._look.cancel()
+        if self.task is not None:
+            self.task.cancel()
+        self._forget()
+
+    def _forget(self) -> None:
+        self._server.connections.discard(self)
+        if not self.gone.done():
+            self.gone.set_result(None)
+
+    def pause_writing(self) -> None:
+        self._is_full = True
+
+    def resume_writing(self) -> None:
+        self._is_full = False
+        if self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)
+
+    # ── Time ────────────────────────────────────────────────────────────────────────────────────────
+
+    def _is_midway(self) -> bool:
+        """A request is coming in, and nothing of ours holds it up."""
+        return (self._arriving.is_in_head or self._arriving.is_in_body) and not self._is_held
+
+    def _start_timer(self) -> None:
+        if self._server.slowest is not None:
+            self._timer = self._loop.call_later(self._server.slowest, self._too_slow)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _look_later(self) -> None:
+        if self._server.longest_idle is not None:
+            self._look = self._loop.call_later(self._server.longest_idle, self._look_now)
+
+    def _look_now(self) -> None:
+        if self._is_idle and self.task is None:
+            self.leave()
+        else:
+            self._is_idle = True
+            self._look_later()
+
+    def _too_slow(self) -> None:
+        self._timer = None
+        if self._arriving.is_in_body and self.task is None and not self._is_over:
+            self._refuse(408, f"the body took longer than {self._server.slowest:g} s")
+        else:
+            self.cut()
+
+    def cut(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    def leave(self) -> None:
+        if self.task is None and self._transport is not None:
+            self._is_over = True
+            self._transport.close()
+
+    # ── One after another ───────────────────────────────────────────────────────────────────────────
+
+    def _next(self) -> None:
+        """Nothing is being answered: see to what is there."""
+        if self._transport is None or self._is_over:
+            return
+        if self._waiting:
+            self.task = self._loop.create_task(self._respond(self._waiting.popleft()))
+            if self._is_held and len(self._waiting) < _MOST_WAITING:
+                self._is_held = False
+                self._transport.resume_reading()
+        elif self._arriving.broken:
+            log.info("%s sent no HTTP: %s", self._transport.get_extra_info("peername"), self._arriving.broken)
+            self._close_with(Answer(400, {"Content-Type": "text/plain; charset=utf-8"}, b"400 Bad Request"))
+            self._transport.close()
+        elif self._arriving.is_in_body and self._arriving.is_too_long:
+            self._refuse(413, self._too_long())
+        elif self._arriving.expects_leave:
+            self._arriving.expects_leave = False
+            self._transport.write(_CONTINUE)
+
+    def _refuse(self, code: int, why: str) -> None:
+        """Answer a request before all of it is there.  What still comes of it is dropped, for a while."""
+        self._close_with(self._server.refuse(self._arriving.request, code, why))
+        self._loop.call_later(_LINGER, self.cut)
+
+    def _close_with(self, answer: Answer) -> None:
+        self._is_over = True
+        self._stop_timer()
+        if self._transport is not None and isinstance(answer.body, bytes):
+            length = f"Content-Length: {len(answer.body)}"
+            self._transport.write(_head(answer, length, "Connection: close") + answer.body)
+
+    def _too_long(self) -> str:
+        return f"the body is longer than {self._server.max_body} bytes"
+
+    async def _respond(self, arrived: Arrived) -> None:
+        try:
+            is_last = await self._answer(arrived)
+        except asyncio.CancelledError:
+            self.cut()
+            raise
+        except ConnectionError:
+            is_last = True
+        except Exception:
+            log.exception("%s %s: no answer could be sent", arrived.request.method, _path(arrived.request))
+            is_last = True
+            self.cut()
+        finally:
+            self.task = None
+            self._is_idle = False  # from now on it may be
+        if self._transport is None:
+            return
+        if is_last or self._server.is_leaving:
+            self._is_over = True
+            self._transport.close()
+        else:
+            self._next()
+            if self._timer is None and self._is_midway():
+                self._start_timer()
+
+    async def _answer(self, arrived: Arrived) -> bool:
+        """Was it the last of this connection?"""
+        request = arrived.request
+        if arrived.is_too_long:
+            answer = self._server.refuse(request._replace(body=None), 413, self._too_long())
+        else:
+            answer = await self._server.answer(request)
         if answer.talk is not None:
-            return await _talk(asked, answer, answer.talk)
-        if isinstance(answer.body, bytes):
-            return web.Response(status=answer.status, headers=_fields(answer.headers), body=answer.body)
-        return await _stream(asked, answer, answer.body)
+            await self._talk(request, answer, answer.talk)
+            return True
+        body = answer.body
+        if not isinstance(body, bytes):
+            return await self._stream(arrived, answer, body)
+        is_last = arrived.is_last or self._server.is_leaving
+        ending = "Connection: close" if is_last else "Connection: keep-alive" if arrived.is_old else ""
+        if answer.status in _BODILESS:
+            head, body = _head(answer, ending), b""
+        else:
+            head = _head(answer, f"Content-Length: {len(body)}", ending)
+        if request.method == "HEAD":
+            body = b""
+        if self._transport is None:
+            return True
+        if len(body) < _LARGE:
+            self._transport.write(head + body)
+        else:
+            self._transport.write(head)
+            self._transport.write(body)
+        if self._is_full:
+            await self._drain()
+        return is_last
 
-    async def _asked(self, asked: web.BaseRequest, request: Request) -> Answer:
-        if asked.body_exists:
-            try:
-                async with asyncio.timeout(self._slowest):
-                    body = await self._read(asked)
-            except TimeoutError:
-                return self._refuse(request, 408, f"the body took longer than {self._slowest:g} s")
-            if body is None:
-                return self._refuse(request, 413, f"the body is longer than {self._max_body} bytes")
-            request = request._replace(body=body or None)
-        return await self._app(request)
+    async def _stream(self, arrived: Arrived, answer: Answer, body: AsyncIterable[bytes]) -> bool:
+        request = arrived.request
+        is_last = (
+            arrived.is_last or arrived.is_old
+        )  # what has no length and no chunks ends with the connection
+        framing = "" if arrived.is_old else "Transfer-Encoding: chunked"
+        pieces = aiter(body)
+        try:
+            await self._write(_head(answer, framing, "Connection: close" if is_last else ""))
+            if request.method == "HEAD":
+                return is_last
+            async for piece in pieces:
+                if arrived.is_old:
+                    await self._write(piece)
+                elif piece:  # an empty chunk would be the last
+                    await self._write(b"%x\r\n%b\r\n" % (len(piece), piece))
+            if not arrived.is_old:
+                await self._write(b"0\r\n\r\n")
+        except BaseException as error:
+            self.cut()
+            if not isinstance(error, ConnectionError | asyncio.CancelledError):
+                log.exception("%s %s: the body failed midway", request.method, _path(request))
+                return True
+            raise
+        finally:
+            if (closing := getattr(pieces, "aclose", None)) is not None:
+                await closing()
+        return is_last
 
-    async def _read(self, asked: web.BaseRequest) -> bytes | None:
-        pieces, size = [], 0
-        async for piece in asked.content.iter_any():
-            size += len(piece)
-            if size > self._max_body:
-                return None
-            pieces.append(piece)
-        return b"".join(pieces)
+    async def _write(self, data: bytes) -> None:
+        if self._transport is None:
+            raise ConnectionResetError("the connection is gone")
+        self._transport.write(data)
+        if self._is_full:
+            await self._drain()
+
+    async def _drain(self) -> None:
+        """Wait until the peer has read enough; whoever goes away cancels this."""
+        self._drained = self._loop.create_future()
+        try:
+            await self._drained
+        finally:
+            self._drained = None
+
+    async def _talk(
+        self, request: Request, answer: Answer, talk: Callable[[WebSocket], Awaitable[None]]
+    ) -> None:
+        from setpoint.net.upgrading import hand_over  # noqa: PLC0415 - few servers talk, and it is large
+
+        if self._transport is None:
+            return
+        self._stop_timer()
+        transport, self._transport = self._transport, None
+        if self._is_held:
+            transport.resume_reading()
+        try:
+            await hand_over(transport, request, talk, subprotocol=answer.subprotocol, headers=answer.headers)
+        finally:
+            self._forget()
 
 
-def _fields(headers: Mapping[str, str]) -> Mapping[str, str] | CIMultiDict[str]:
-    """What is on lines of its own is a field of its own."""
-    if not any("\n" in value for value in headers.values()):
-        return headers
-    return CIMultiDict((name, value) for name, values in headers.items() for value in values.split("\n"))
+# ── The head of an answer ───────────────────────────────────────────────────────────────────────────
 
 
-def _offers(asked: web.BaseRequest) -> tuple[str, ...]:
-    if asked.headers.get("Upgrade", "").lower() != "websocket":
-        return ()
-    return tuple(offer.strip() for offer in asked.headers.get("Sec-WebSocket-Protocol", "").split(","))
+def _head(answer: Answer, *more: str) -> bytes:
+    """Its status and fields; ``more`` are fields of ours, those that are empty are left out."""
+    fields = [_status_line(answer.status), _date(int(time.time()))]
+    fields += [f"{name}: {value}" for name, value in lines(answer.headers)]
+    fields += [each for each in more if each]
+    text = "\r\n".join(fields)
+    if text.count("\r") != len(fields) - 1 or text.count("\n") != len(fields) - 1:
+        raise ValueError("a header has a line's end in it")  # what follows would be taken for another
+    return f"{text}\r\n\r\n".encode("utf-8", "surrogateescape")
 
 
-async def _stream(asked: web.BaseRequest, answer: Answer, body: AsyncIterable[bytes]) -> web.StreamResponse:
-    response = web.StreamResponse(status=answer.status, headers=_fields(answer.headers))
-    pieces = aiter(body)
+@lru_cache(maxsize=64)
+def _status_line(code: int) -> str:
     try:
-        await response.prepare(asked)
-        async for piece in pieces:
-            await response.write(piece)
-        await response.write_eof()
-    except BaseException as error:
-        if asked.transport is not None:
-            asked.transport.abort()
-        if not isinstance(error, ConnectionError | asyncio.CancelledError):
-            log.exception("%s %s: the body failed midway", asked.method, asked.path)
-            return response
-        raise
-    finally:
-        if (closing := getattr(pieces, "aclose", None)) is not None:
-            await closing()
-    return response
+        return f"HTTP/1.1 {code} {HTTPStatus(code).phrase}"
+    except ValueError:
+        return f"HTTP/1.1 {code} "
 
 
-async def _talk(
-    asked: web.BaseRequest, answer: Answer, talk: Callable[[WebSocket], Awaitable[None]]
-) -> web.StreamResponse:
-    stream = web.WebSocketResponse(
-        protocols=(answer.subprotocol,) if answer.subprotocol else (),
-        timeout=CLOSE_TIMEOUT,
-        autoclose=False,
-        autoping=False,
-        max_msg_size=MAX_MESSAGE,
-    )
-    stream.headers.update(answer.headers)
-    await stream.prepare(asked)
-    messages = MessageStream(stream, stream.ws_protocol, f"{asked.method} {asked.path}")
-    try:
-        await talk(messages)
-    except SetpointError as error:
-        log.info("%s", error)
-    finally:
-        await messages.close()
-    return stream
+_DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
+@lru_cache(maxsize=1)
+def _date(second: int) -> str:
+    """In English, whatever the locale."""
+    now = time.gmtime(second)
+    day = f"{_DAYS[now.tm_wday]}, {now.tm_mday:02} {_MONTHS[now.tm_mon - 1]} {now.tm_year}"
+    return f"Date: {day} {now.tm_hour:02}:{now.tm_min:02}:{now.tm_sec:02} GMT"
+
+
+def _path(request: Request) -> str:
+    return request.target.partition("?")[0]  # a query may hold what is nobody's business

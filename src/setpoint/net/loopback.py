@@ -18,11 +18,9 @@ import logging
 from collections.abc import AsyncIterable, AsyncIterator, Mapping
 from contextlib import suppress
 
-from multidict import CIMultiDict
-
 from setpoint.errors import AnswerLost, ConnectionFailed
+from setpoint.net.headers import Headers, lines
 from setpoint.net.listen import Answer, App, Refuse, refuse_plainly
-from setpoint.net.messages import Headers
 from setpoint.net.transport import Request, Response, WebSocket
 
 log = logging.getLogger("setpoint.listen")
@@ -57,11 +55,13 @@ class Loopback:
             raise ConnectionFailed(doing, "the server in this process is closed")
         if request.check is not None:
             request.check()
-        seen = request._replace(headers=self._fields(request.headers), body=request.body or None, check=None)
+        seen = request._replace(
+            headers=self._fields(request.headers), body=request.body or None, check=None, certificate=None
+        )
         answer = await self._answer(seen)
         if answer.talk is not None:
             raise ConnectionFailed(doing, "a WebSocket needs a socket: serve the app on a port")
-        fields = Headers(_multi(answer.headers))
+        fields = Headers(lines(answer.headers))
         if isinstance(answer.body, bytes):
             return _Whole(answer.status, fields, answer.body)
         response = _Streamed(answer.status, fields, answer.body, doing, self._open)
@@ -84,15 +84,11 @@ class Loopback:
             return self._refuse(request, 500, "internal error")
 
     def _fields(self, headers: Mapping[str, str]) -> Headers:
-        fields = _multi(headers)
+        fields = Headers(lines(headers))
         for name, value in self._headers.items():
             if name not in fields:
                 fields.add(name, value)
-        return Headers(fields)
-
-
-def _multi(headers: Mapping[str, str]) -> CIMultiDict[str]:
-    return CIMultiDict((name, value) for name, values in headers.items() for value in values.split("\n"))
+        return fields
 
 
 class _Whole:

@@ -1,16 +1,16 @@
-"""What sending and listening share: headers as one mapping, and a WebSocket as a stream of messages.
+"""A WebSocket as a stream of messages, the same for the end that asked and the end that listens.
 
 A ``MessageStream`` tells three endings apart: the peer closed (``receive`` gives None), the connection was
 cut or the peer fell silent (``AnswerLost``), the peer broke the protocol (``BadAnswer``).
 
-Used by ``http.py`` and ``listen.py``, which do the handshakes.
+Used by ``http.py`` and ``upgrading.py``, which do the handshakes.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Iterator, Mapping
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 import aiohttp
@@ -20,36 +20,11 @@ from setpoint.net.failures import TEXT_LIMIT
 
 if TYPE_CHECKING:
     from aiohttp import web  # the server's half, which a client need not load
-    from multidict import MultiMapping
 
 HEARTBEAT = 30.0  # seconds of silence before a peer is asked whether it is still there
 CLOSE_TIMEOUT = 5.0  # seconds that a peer has to answer our close
 MAX_MESSAGE = 16 * 2**20  # bytes; the messages of Kubernetes are of 32 KiB
 _GOOD_CLOSE = frozenset({None, 0, 1000, 1001, 1005})  # done, going away, nothing said
-
-
-class Headers(Mapping[str, str]):
-    """Case-insensitive, and what came several times is one text."""
-
-    __slots__ = ("_fields",)
-
-    def __init__(self, fields: MultiMapping[str]) -> None:
-        self._fields = fields
-
-    def __repr__(self) -> str:
-        return f"<Headers {', '.join(self)}>"  # names alone: among the values are credentials
-
-    def __getitem__(self, name: str) -> str:
-        return ", ".join(self._fields.getall(name))
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._fields
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(dict.fromkeys(name.title() for name in self._fields))
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
 
 
 class MessageStream:

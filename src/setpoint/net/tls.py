@@ -1,4 +1,4 @@
-"""Makes certificates: a small authority, and the identities it vouches for.
+"""Makes certificates, and signs: a small authority, the identities it vouches for, and a key for tokens.
 
 Promises:
 
@@ -6,24 +6,29 @@ Promises:
    key identifiers and subject alternative names are all there.
 2. A certificate is good for what was asked for and nothing else: ``client``, ``server``, or both.
 3. Private keys stay in memory, and out of every ``repr``; who writes one to a file chooses its mode.
+4. ``SigningKey`` signs as ES256 does (RFC 7518), and names itself as Kubernetes names its keys.
 
 Kubernetes reads a client certificate as a user: the common name is the user's name, each organization a
 group.  ``organizations=("system:masters",)`` therefore makes an administrator.
 
-Not here: files, renewal, and trust in authorities that are not ours.  Used by ``testing/kube.py`` and by
+Not here: files, renewal, tokens, and trust in authorities that are not ours.  Used by ``testing/kube.py`` and
 ``server/secrets.py``.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import ipaddress
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from cryptography import x509
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 # Clocks of two machines differ; a certificate made this second must not lie in the other's future.
@@ -121,6 +126,97 @@ class Authority:
             builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
         certificate = builder.sign(self._key, hashes.SHA256())
         return Identity(certificate.public_bytes(serialization.Encoding.PEM), _key_pem(key))
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Whom a certificate is about."""
+
+    common_name: str
+    organizations: tuple[str, ...]
+    uid: str
+    expires: datetime
+
+
+_UID = x509.ObjectIdentifier("1.3.6.1.4.1.57683.2")  # Kubernetes' own, for a user's uid
+
+
+def read_subject(certificate: bytes) -> Subject:
+    """Of a certificate in DER, which TLS has verified."""
+    found = x509.load_der_x509_certificate(certificate)
+
+    def values(oid: x509.ObjectIdentifier) -> list[str]:
+        return [str(one.value) for one in found.subject.get_attributes_for_oid(oid)]
+
+    return Subject(
+        common_name=next(iter(values(NameOID.COMMON_NAME)), ""),
+        organizations=tuple(values(NameOID.ORGANIZATION_NAME)),
+        uid=next(iter(values(_UID)), ""),
+        expires=found.not_valid_after_utc,
+    )
+
+
+class SigningKey:
+    """A key of our own to sign with, and to know what we signed."""
+
+    def __init__(self, key: ec.EllipticCurvePrivateKey) -> None:
+        self._key = key
+        self._public = key.public_key()
+        public = self._public.public_bytes(
+            serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+        )
+        self.id = _base64url(hashlib.sha256(public).digest())
+
+    def __repr__(self) -> str:
+        return f"<SigningKey {self.id}>"
+
+    @classmethod
+    def create(cls) -> SigningKey:
+        return cls(ec.generate_private_key(ec.SECP256R1()))
+
+    @classmethod
+    def load(cls, pem: bytes) -> SigningKey:
+        """One that was kept.  Raises ValueError for what is no key of this kind."""
+        key = serialization.load_pem_private_key(pem, password=None)
+        if not isinstance(key, ec.EllipticCurvePrivateKey) or key.curve.name != "secp256r1":
+            raise ValueError("the key is not one of the curve P-256")
+        return cls(key)
+
+    @property
+    def key_pem(self) -> bytes:
+        return _key_pem(self._key)
+
+    @property
+    def public(self) -> dict[str, str]:
+        """The public half, as a JSON Web Key."""
+        numbers = self._public.public_numbers()
+        return {
+            "use": "sig",
+            "kty": "EC",
+            "kid": self.id,
+            "crv": "P-256",
+            "alg": "ES256",
+            "x": _base64url(numbers.x.to_bytes(32)),
+            "y": _base64url(numbers.y.to_bytes(32)),
+        }
+
+    def sign(self, data: bytes) -> bytes:
+        r, s = decode_dss_signature(self._key.sign(data, ec.ECDSA(hashes.SHA256())))
+        return r.to_bytes(32) + s.to_bytes(32)
+
+    def has_signed(self, data: bytes, signature: bytes) -> bool:
+        if len(signature) != 64:
+            return False
+        pair = encode_dss_signature(int.from_bytes(signature[:32]), int.from_bytes(signature[32:]))
+        try:
+            self._public.verify(pair, data, ec.ECDSA(hashes.SHA256()))
+        except InvalidSignature:
+            return False
+        return True
+
+
+def _base64url(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
 def _builder(

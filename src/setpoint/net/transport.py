@@ -29,6 +29,7 @@ class Request(NamedTuple):
     upgrade: tuple[str, ...] = ()  # WebSocket subprotocols to offer, best first; () asks for plain HTTP
     # Asked at the last moment, when there is a connection; what it raises is raised, and nothing is sent.
     check: Callable[[], None] | None = None
+    certificate: bytes | None = None  # the client's, in DER: seen by who listens, and verified by TLS
 
     def __repr__(self) -> str:
         return f"<Request {self.method} {self.target}>"  # headers hold credentials, the body may hold Secrets

@@ -12,8 +12,11 @@ A priority is any integer.  Ageing counts turns, not seconds: were a key to rise
 flood of low keys (ten thousand objects at start-up) would after a while stand before every fresh change: what
 priorities are there to prevent.  This way old work has a share, one turn in ten, and fresh work the rest.
 
-Every call costs O(log n), over time.  No clock, task or lock lives here: time comes in as an argument, so
-every rule can be tested without waiting.  ``workqueue.py`` puts asyncio around it.
+Every call costs O(log n), over time; for a key that is due at once, which is the rule, and taken in its turn,
+O(1): only what is delayed, or raised while it waits, passes through a heap.
+
+No clock, task or lock lives here: time comes in as an argument, so every rule can be tested
+without waiting.  ``workqueue.py`` puts asyncio around it.
 
 Fed by ``controller/mapping.py``; drained by ``controller/worker.py``.
 """
@@ -21,11 +24,13 @@ Fed by ``controller/mapping.py``; drained by ``controller/worker.py``.
 from __future__ import annotations
 
 import heapq
-from collections import Counter
-from collections.abc import Callable, Hashable, Mapping
+from collections import deque
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from itertools import count
 from typing import Generic, TypeVar
+
+import msgspec
 
 K = TypeVar("K", bound=Hashable)
 
@@ -35,9 +40,12 @@ _DELAYED, _GONE = 0, -1  # in place of the order in which a key fell due
 _SLACK = 64  # outdated hints that are not worth a clean-up
 
 
-@dataclass(slots=True, eq=False)
-class Asked(Generic[K]):
-    """That a key be worked on: since or from when, and how urgently."""
+class Asked(msgspec.Struct, Generic[K], eq=False, gc=False):
+    """That a key be worked on: since or from when, and how urgently.
+
+    A Struct, because every key has one; and nothing points back at it, so that the collector, which would
+    look at all of them again and again, need not know of it.
+    """
 
     key: K
     at: float
@@ -70,19 +78,19 @@ class Schedule(Generic[K]):
         self._waiting: dict[K, Asked[K]] = {}
         self._taken: set[K] = set()
         self._again: dict[K, Asked[K]] = {}
-        # Hints into _waiting.
-        self._by_time = _Hints[K](lambda at, asked: asked.order == _DELAYED and asked.at == at)
-        self._by_rank = _Hints[K](lambda below, asked: asked.order > _DELAYED and asked.priority == -below)
-        self._by_age = _Hints[K](lambda _, asked: asked.order > _DELAYED)
-        # Sums over _waiting, and what came before.
-        self._depth = Counter[int]()  # how many are due, by priority
+        # Hints into _waiting: they are not told when what they point to changes, and skipped where it did.
+        self._by_time: list[tuple[float, int, Asked[K]]] = []  # what is delayed, as a heap
+        self._by_age: deque[Asked[K]] = deque()  # what is due, the longest first
+        self._ranks: dict[int, _Rank[K]] = {}  # what is due, by priority
+        self._urgent: list[int] = []  # the priorities of those, negated, as a heap
+        # What came before.
         self._fell_due = 0
         self._arrival = count()
         self._patience = patience
         self._passed_over = 0  # how often in a row the key longest due was
 
     def __repr__(self) -> str:
-        due = self._depth.total()
+        due = sum(rank.due for rank in self._ranks.values())
         waiting = f"{due} due, {len(self._waiting) - due} delayed"
         return f"<Schedule {waiting}, {len(self._taken)} taken, {len(self._again)} of them again>"
 
@@ -101,21 +109,31 @@ class Schedule(Generic[K]):
 
     def stats(self, now: float) -> ScheduleStats:
         self._fall_due(now)
-        longest = self._by_age.first()
+        longest = self._longest()
+        depth = {priority: rank.due for priority, rank in self._ranks.items() if rank.due}
         return ScheduleStats(
-            due=dict(self._depth),
-            delayed=len(self._waiting) - self._depth.total(),
+            due=depth,
+            delayed=len(self._waiting) - sum(depth.values()),
             taken=len(self._taken),
             fell_due=self._fell_due,
             due_since=None if longest is None else longest.at,
         )
 
-    def add(self, key: K, at: float, priority: int = 0) -> None:
-        """Ask for ``key`` to be worked on, no sooner than ``at``."""
+    def first(self, most: int) -> list[tuple[K, float]]:
+        """The keys that wait, and from when they may be taken, the soonest first; at most so many."""
+        soonest = heapq.nsmallest(most, self._waiting.values(), key=lambda asked: asked.at)
+        return [(asked.key, asked.at) for asked in soonest]
+
+    def add(self, key: K, at: float, priority: int = 0, *, now: float | None = None) -> None:
+        """Ask for ``key`` to be worked on, no sooner than ``at``; who knows the time may say it."""
         if (asked := self._waiting.get(key)) is not None:
             self._merge(asked, at, priority)
         elif key not in self._taken:
-            self._delay(Asked(key, at, priority))
+            asked = self._waiting[key] = Asked(key, at, priority)
+            if now is not None and at <= now and not self._by_time:
+                self._now_due(asked)
+            else:
+                self._delay(asked)
         elif (again := self._again.get(key)) is not None:
             again.at, again.priority = min(at, again.at), max(priority, again.priority)
         else:
@@ -123,11 +141,14 @@ class Schedule(Generic[K]):
 
     def take(self, now: float) -> Asked[K] | None:
         """Hand out the key that is next at ``now``; None if nothing is due."""
-        self._fall_due(now)
-        longest, highest = self._by_age.first(), self._by_rank.first()
-        if longest is None or highest is None:
+        if self._by_time:
+            self._fall_due(now)
+        longest = self._longest()
+        if longest is None:
             return None
-        asked = highest if self._passed_over < self._patience else longest
+        asked = longest
+        if len(self._ranks) > 1 and self._passed_over < self._patience:
+            asked = self._highest()
         self._passed_over = 0 if asked is longest else self._passed_over + 1
         self._leave(asked)
         self._taken.add(asked.key)
@@ -135,10 +156,12 @@ class Schedule(Generic[K]):
 
     def done(self, key: K) -> None:
         """Give back a taken key, so that it may be taken again."""
-        if key not in self._taken:
-            raise ValueError(f"{key} is not taken: give back each key once, after it was taken")
-        self._taken.remove(key)
-        if (again := self._again.pop(key, None)) is not None:
+        try:
+            self._taken.remove(key)
+        except KeyError:
+            raise ValueError(f"{key} is not taken: give back each key once, after it was taken") from None
+        if self._again and (again := self._again.pop(key, None)) is not None:
+            self._waiting[key] = again
             self._delay(again)
 
     def remove(self, key: K) -> None:
@@ -155,71 +178,127 @@ class Schedule(Generic[K]):
 
     def next_due(self) -> float | None:
         """When the next key falls due, or fell due; None if no key waits."""
-        first = self._by_age.first() or self._by_time.first()
+        first = self._longest() or self._soonest()
         return None if first is None else first.at
 
     # How a key passes from one state to the next.
-
-    def _delay(self, asked: Asked[K]) -> None:
-        self._waiting[asked.key] = asked
-        self._hint_at_time(asked)
 
     def _merge(self, asked: Asked[K], at: float, priority: int) -> None:
         """Bring forward, or up, what waits already, if that is what is asked."""
         if at < asked.at:
             asked.at = at
-            if not asked.is_due:
-                self._hint_at_time(asked)
+            if asked.order == _DELAYED:
+                self._delay(asked)
         if priority > asked.priority:
             before, asked.priority = asked.priority, priority
-            if asked.is_due:
-                self._count(before, -1)
-                self._rank(asked)
+            if asked.order > _DELAYED:
+                self._ranks[before].lose()
+                self._rank(priority).raised(asked)
 
     def _fall_due(self, now: float) -> None:
-        while (asked := self._by_time.first()) is not None and asked.at <= now:
-            self._fell_due += 1
-            asked.order = self._fell_due  # with this, it is due
-            self._by_age.push(asked.order, 0, asked, len(self._waiting))
-            self._rank(asked)
+        while (asked := self._soonest()) is not None and asked.at <= now:
+            self._now_due(asked)
 
-    def _rank(self, asked: Asked[K]) -> None:
-        self._count(asked.priority, +1)
-        self._by_rank.push(-asked.priority, asked.order, asked, len(self._waiting))
+    def _now_due(self, asked: Asked[K]) -> None:
+        self._fell_due += 1
+        asked.order = self._fell_due  # with this, it is due
+        if len(self._by_age) > 2 * len(self._waiting) + _SLACK:
+            self._by_age = deque(each for each in self._by_age if each.order > _DELAYED)
+        self._by_age.append(asked)
+        (self._ranks.get(asked.priority) or self._rank(asked.priority)).append(asked)
 
     def _leave(self, asked: Asked[K]) -> None:
         del self._waiting[asked.key]
-        if asked.is_due:
-            self._count(asked.priority, -1)
+        if asked.order > _DELAYED:
+            self._ranks[asked.priority].lose()
         asked.order = _GONE
 
-    def _hint_at_time(self, asked: Asked[K]) -> None:
-        self._by_time.push(asked.at, next(self._arrival), asked, len(self._waiting))
+    def _delay(self, asked: Asked[K]) -> None:
+        if len(self._by_time) > 2 * len(self._waiting) + _SLACK:
+            self._by_time = [hint for hint in self._by_time if _is_delayed_until(*hint)]
+            heapq.heapify(self._by_time)
+        heapq.heappush(self._by_time, (asked.at, next(self._arrival), asked))
 
-    def _count(self, priority: int, change: int) -> None:
-        due = self._depth[priority] = self._depth.get(priority, 0) + change
-        if not due:
-            del self._depth[priority]
+    # The first of each hints.
 
-
-class _Hints(Generic[K]):
-    """A heap that is not told when what it points to changes: what does not hold any more is skipped."""
-
-    def __init__(self, holds: Callable[[float, Asked[K]], bool]) -> None:
-        self._holds = holds
-        self._heap: list[tuple[float, int, Asked[K]]] = []
-
-    def push(self, place: float, tie: int, asked: Asked[K], live: int) -> None:
-        """``live`` is how many hints can hold at most: where most do not, they go."""
-        if len(self._heap) > 2 * live + _SLACK:
-            self._heap = [hint for hint in self._heap if self._holds(hint[0], hint[2])]
-            heapq.heapify(self._heap)
-        heapq.heappush(self._heap, (place, tie, asked))
-
-    def first(self) -> Asked[K] | None:
-        while self._heap:
-            place, _, asked = self._heap[0]
-            if self._holds(place, asked):
-                return asked
-            heapq.heappop(self._heap)
+    def _soonest(self) -> Asked[K] | None:
+        hints = self._by_time
+        while hints:
+            if _is_delayed_until(*hints[0]):
+                return hints[0][2]
+            heapq.heappop(hints)
         return None
+
+    def _longest(self) -> Asked[K] | None:
+        hints = self._by_age
+        while hints:
+            if hints[0].order > _DELAYED:
+                return hints[0]
+            hints.popleft()
+        return None
+
+    def _highest(self) -> Asked[K]:
+        """Only where something is due."""
+        while not (rank := self._ranks[-self._urgent[0]]).due:
+            del self._ranks[-heapq.heappop(self._urgent)]
+        return rank.first()
+
+    def _rank(self, priority: int) -> _Rank[K]:
+        rank = self._ranks.get(priority)
+        if rank is None:
+            if len(self._ranks) > 2 * len(self._waiting) + _SLACK:
+                self._ranks = {each: rank for each, rank in self._ranks.items() if rank.due}
+                self._urgent = sorted(-each for each in self._ranks)  # which is a heap
+            rank = self._ranks[priority] = _Rank(priority)
+            heapq.heappush(self._urgent, -priority)
+        return rank
+
+
+class _Rank(Generic[K]):
+    """What is due at one priority, in the order in which it fell due; hints again, skipped where outdated."""
+
+    __slots__ = ("_came", "_raised", "due", "priority")
+
+    def __init__(self, priority: int) -> None:
+        self.priority = priority
+        self.due = 0  # how many hints hold
+        self._came: deque[Asked[K]] = deque()  # as they fell due
+        self._raised: list[tuple[int, Asked[K]]] = []  # what fell due at another priority, as a heap
+
+    def append(self, asked: Asked[K]) -> None:
+        if len(self._came) > 2 * self.due + _SLACK:
+            self._came = deque(each for each in self._came if self._holds(each))
+        self._came.append(asked)
+        self.due += 1
+
+    def raised(self, asked: Asked[K]) -> None:
+        if len(self._raised) > 2 * self.due + _SLACK:
+            self._raised = [hint for hint in self._raised if self._holds(hint[1])]
+            heapq.heapify(self._raised)
+        heapq.heappush(self._raised, (asked.order, asked))
+        self.due += 1
+
+    def lose(self) -> None:
+        """One of them left, or rose."""
+        self.due -= 1
+        if not self.due:
+            self._came.clear()
+            self._raised.clear()
+
+    def first(self) -> Asked[K]:
+        """Only where something is due."""
+        came, raised = self._came, self._raised
+        while came and not self._holds(came[0]):
+            came.popleft()
+        while raised and not self._holds(raised[0][1]):
+            heapq.heappop(raised)
+        if raised and (not came or raised[0][0] < came[0].order):
+            return raised[0][1]
+        return came[0]
+
+    def _holds(self, asked: Asked[K]) -> bool:
+        return asked.order > _DELAYED and asked.priority == self.priority
+
+
+def _is_delayed_until(at: float, _: int, asked: Asked[K]) -> bool:
+    return asked.order == _DELAYED and asked.at == at

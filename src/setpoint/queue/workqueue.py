@@ -19,12 +19,13 @@ import asyncio
 import math
 import random
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Hashable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Hashable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
-from typing import Generic, TypeVar
+from types import TracebackType
+from typing import Generic, NamedTuple, TypeVar
 
 from setpoint.errors import QueueShutDown
 from setpoint.metrics import Metrics
@@ -40,8 +41,7 @@ MOST_REASONS = 8
 _BACKOFF = partial(delay_after, jitter=random.random)
 
 
-@dataclass(frozen=True, slots=True)
-class Taken(Generic[K, R]):
+class Taken(NamedTuple, Generic[K, R]):
     """A key in a worker's hands, and what is known about why."""
 
     key: K
@@ -118,6 +118,11 @@ class WorkQueue(Generic[K, R]):
             unfinished_seconds=sum(running),
         )
 
+    def first(self, most: int) -> list[tuple[K, float]]:
+        """The keys that wait, the soonest first: each with the seconds until it is due, below 0 if it is."""
+        now = 0.0 if self._loop is None else self._loop.time()
+        return [(key, at - now) for key, at in self._schedule.first(most)]
+
     # Asking for work.
 
     def add(self, key: K, *, after: float = 0.0, priority: int = 0, reason: R | None = None) -> None:
@@ -129,9 +134,12 @@ class WorkQueue(Generic[K, R]):
         now = self._now()
         if self._state is not _State.OPEN:
             return
-        if not math.isfinite(after):
-            raise ValueError(f"add {key} to queue {self.name}: it cannot wait for {after} seconds")
-        self._schedule.add(key, now + max(0.0, after), priority)
+        at = now
+        if after:
+            if not math.isfinite(after):
+                raise ValueError(f"add {key} to queue {self.name}: it cannot wait for {after} seconds")
+            at += max(0.0, after)
+        self._schedule.add(key, at, priority, now=now)
         if reason is not None:
             self._remember(key, reason)
         if self._waiters:
@@ -155,28 +163,24 @@ class WorkQueue(Generic[K, R]):
 
     # Working.
 
-    @asynccontextmanager
-    async def next_key(self) -> AsyncIterator[Taken[K, R]]:
+    def next_key(self) -> _Held[K, R]:
         """Wait for a key and hold it; it is given back however the block ends.
 
         Raises QueueShutDown where there will be no more.
         """
-        taken = await self._take()
-        try:
-            yield taken
-        finally:
-            self.done(taken.key)
+        return _Held(self)
 
     async def get(self) -> K:
         """The longhand of ``next_key()``: call ``done`` with what you got, once, whatever happens."""
-        return (await self._take()).key
+        return (self._take_due() or await self._wait()).key
 
     def done(self, key: K) -> None:
         """Give back a key; if it was asked for meanwhile, it may now be taken again."""
         now = self._now()
         self._schedule.done(key)
         self._metrics.worked_seconds.observe(max(0.0, now - self._started.pop(key)))
-        self._hand_out(now)
+        if self._waiters or self._state is not _State.OPEN:
+            self._hand_out(now)
 
     # The end.
 
@@ -195,7 +199,18 @@ class WorkQueue(Generic[K, R]):
 
     # How a key reaches a worker.
 
-    async def _take(self) -> Taken[K, R]:
+    def _take_due(self) -> Taken[K, R] | None:
+        """What is due, if nobody waits for it; a worker that finds work needs no future."""
+        now = self._now()
+        if self._waiters or (asked := self._schedule.take(now)) is None:
+            return None
+        taken = self._start(asked, now)
+        self._metrics.waited_seconds.observe(now - asked.at)
+        if self._state is not _State.OPEN:
+            self._hand_out(now)  # it may have been the last
+        return taken
+
+    async def _wait(self) -> Taken[K, R]:
         now = self._now()
         waiter: asyncio.Future[Taken[K, R]] = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
@@ -242,7 +257,8 @@ class WorkQueue(Generic[K, R]):
 
     def _start(self, asked: Asked[K], now: float) -> Taken[K, R]:
         self._started[asked.key] = now
-        return Taken(asked.key, asked.priority, tuple(self._reasons.pop(asked.key, ())), asked.at)
+        reasons = tuple(self._reasons.pop(asked.key, ())) if self._reasons else ()
+        return Taken(asked.key, asked.priority, reasons, asked.at)
 
     def _end(self) -> None:
         """Nothing will be handed out any more."""
@@ -278,10 +294,36 @@ class WorkQueue(Generic[K, R]):
             loop = asyncio.get_running_loop()
         except RuntimeError:
             loop = None
-        if loop is None or self._loop not in (None, loop):
+        if loop is None or loop is not self._loop:
+            loop = self._adopt(loop)
+        return loop.time()
+
+    def _adopt(self, loop: asyncio.AbstractEventLoop | None) -> asyncio.AbstractEventLoop:
+        """The first loop it is used in is its own."""
+        if loop is None or self._loop is not None:
             raise RuntimeError(
                 f"queue {self.name} belongs to the thread of its event loop; "
                 "from another, use loop.call_soon_threadsafe(queue.add, key)"
             )
         self._loop = loop
-        return loop.time()
+        return loop
+
+
+class _Held(Generic[K, R]):
+    """``async with`` a key.  A class, because a generator costs as much as all else that is done to a key."""
+
+    __slots__ = ("_key", "_queue")
+
+    def __init__(self, queue: WorkQueue[K, R]) -> None:
+        self._queue = queue
+
+    async def __aenter__(self) -> Taken[K, R]:
+        queue = self._queue
+        taken = queue._take_due() or await queue._wait()  # noqa: SLF001 - its longhand gives the key alone
+        self._key = taken.key
+        return taken
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._queue.done(self._key)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -141,3 +142,9 @@ def same(one: Any, other: Any) -> bool:
 def valid_text(text: str) -> str:
     """Text that can be written: what came from bytes that are no UTF-8 is U+FFFD, as Go writes it."""
     return text if text.isascii() else _HALVES.sub("\ufffd", text)
+
+
+def joined(errors: Sequence[str]) -> str:
+    """Several errors as one: what is said twice is said once."""
+    once = list(dict.fromkeys(errors))
+    return once[0] if len(once) == 1 else f"[{', '.join(once)}]"

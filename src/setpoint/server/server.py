@@ -21,28 +21,36 @@ from __future__ import annotations
 
 import random
 import resource
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Literal, Self, get_args
 
 import msgspec
 
 from setpoint.clock import Clock, SystemClock
 from setpoint.net import listen
 from setpoint.net.loopback import Loopback
+from setpoint.server.access import Access
+from setpoint.server.admission.admission import Admission
+from setpoint.server.admission.plugins import PLUGINS, Plugin
+from setpoint.server.authentication.certificates import Certificates
+from setpoint.server.authentication.tokens import BearerTokens, read_token_file
+from setpoint.server.authorization import defaults
+from setpoint.server.authorization.authorizer import AlwaysAllow, Authorizer
+from setpoint.server.authorization.rbac import Rbac
 from setpoint.server.http.app import MAX_BODY, Api
-from setpoint.server.http.authentication import Tokens
+from setpoint.server.http.authentication import Authenticator
 from setpoint.server.http.health import Health
 from setpoint.server.http.hosts import Hosts
 from setpoint.server.registry.allocation import Allocations
 from setpoint.server.registry.bootstrap import bootstrap
 from setpoint.server.registry.builtins import builtin_resources
 from setpoint.server.registry.crds import Definitions
-from setpoint.server.registry.metadata import Names
+from setpoint.server.registry.metadata import Names, timestamp
 from setpoint.server.registry.registry import Registry
 from setpoint.server.registry.requests import ADMIN
 from setpoint.server.registry.served import Resources
@@ -51,8 +59,14 @@ from setpoint.server.storage.memory import MemoryStore
 from setpoint.server.storage.protocol import Store
 from setpoint.server.storage.sqlite import SqliteStore
 
+if TYPE_CHECKING:
+    from setpoint.server.authentication.accounts import Accounts
+
 SERVICES: Final = "10.0.0.0/24"  # as kube-apiserver has it, unless told otherwise
+Authorization = Literal["rbac", "always-allow"]
+AUTHORIZATIONS: Final = get_args(Authorization)
 _SLOWEST = 30.0  # seconds that a request may take to arrive
+_LONGEST_IDLE = 90.0  # seconds that a connection is kept between two requests, as kube-apiserver does
 _MOST_CONNECTIONS = 10_000
 
 
@@ -72,7 +86,12 @@ class ApiServer:
     """Kubernetes' API.  ``data`` is a directory to keep it in; without one it ends with the server.
 
     ``source`` is where names and uids come from: a seeded one gives the same twice.  ``service_range`` is
-    where Services get their addresses from.
+    where Services get their addresses from.  ``store``, in place of ``data``, is one that is open already; it
+    is closed with the server.
+
+    ``services`` says where the Services are that webhooks are behind: "namespace/name" (or
+    "namespace/name:port") → "host:port".  ``admission`` names the built-in rules that writes go through;
+    ServiceAccount is not among them unless told, since it refuses pods until somebody makes accounts.
     """
 
     registry: Registry
@@ -86,7 +105,19 @@ class ApiServer:
         token: str = "",
         source: random.Random | None = None,
         service_range: str = SERVICES,
+        store: Store | None = None,
+        authorization: Authorization = "rbac",
+        token_file: str | Path | None = None,
+        services: Mapping[str, str] | None = None,
+        admission: Sequence[Plugin] = PLUGINS,
     ) -> None:
+        if authorization not in AUTHORIZATIONS:
+            raise ValueError(f"authorization is one of {', '.join(AUTHORIZATIONS)}, not {authorization!r}")
+        self._authorization = authorization
+        self._services = dict(services or {})
+        self._plugins = tuple(admission)
+        self._users = {} if token_file is None else read_token_file(token_file)
+        self._store = store
         self._data = None if data is None else Path(data)
         self._clock = clock or SystemClock()
         self._given_token = token
@@ -99,22 +130,38 @@ class ApiServer:
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
-            store: Store = MemoryStore() if self._data is None else await SqliteStore.open(self._data)
+            store = self._store or (
+                MemoryStore() if self._data is None else await SqliteStore.open(self._data)
+            )
             stack.push_async_callback(store.close)
             allocations = Allocations(self._service_range, source=self._source)
             resources = Resources(builtin_resources(allocations))
-            names = Names(self._source) if self._source is not None else None
-            self.registry = Registry(store, resources, clock=self._clock, names=names)
+            names = Names(self._source)
+            access = self._access(store, names)
+            admission = Admission(
+                store,
+                resources,
+                names=names,
+                now=lambda: timestamp(self._clock.utc()),
+                authorizer=access.authorizer,
+                services=self._services,
+                plugins=self._plugins,
+            )
+            stack.push_async_callback(admission.close)
+            self.registry = Registry(
+                store, resources, clock=self._clock, names=names, access=access, admission=admission
+            )
             allocations.load(msgspec.json.decode(one.data) for one in store.listed("services"))
             definitions = Definitions(self.registry)
             definitions.load()
             await bootstrap(self.registry)
+            await defaults.establish(store, uid=names.uid, now=self.registry.now())
             definitions.start()
             stack.push_async_callback(definitions.stop)
             self.app = Api(
                 self.registry,
-                Tokens({self.token: ADMIN}),
-                health=Health({"storage": lambda: ""}),
+                Authenticator(access.tokens, Certificates(self._clock), access.authorizer),
+                health=Health({"storage": self.registry.store.trouble}),
                 hosts=Hosts(NAMES),
             )
             self._open = stack.pop_all()
@@ -127,6 +174,16 @@ class ApiServer:
             await self.app.finish()
         finally:
             await self._open.aclose()
+
+    def _access(self, store: Store, names: Names) -> Access:
+        authorizer: Authorizer = Rbac(store) if self._authorization == "rbac" else AlwaysAllow()
+
+        def accounts() -> Accounts:
+            from setpoint.server.authentication.accounts import Accounts  # noqa: PLC0415 - many ask for none
+
+            return Accounts(store, lambda: self.secrets.signing_key, clock=self._clock, jti=names.uid)
+
+        return Access(authorizer, BearerTokens({**self._users, self.token: ADMIN}, accounts))
 
     @cached_property
     def secrets(self) -> Secrets:
@@ -161,6 +218,7 @@ class ApiServer:
             grace=grace,
             max_body=MAX_BODY,
             slowest=_SLOWEST,
+            longest_idle=_LONGEST_IDLE,
             most_connections=_most_connections(),
             refuse=self.app.refuse,
             leaving=self.app.end_watches,

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from setpoint.server.golang import shown
+from setpoint.server.golang import joined, shown
 
 Json = dict[str, Any]
 
@@ -178,18 +178,12 @@ MODIFIED: Final = (
 
 def invalid(kind: str, group: str, name: str, errors: Sequence[FieldError]) -> StatusError:
     """One or several fields are wrong; ``kind`` is the Kind."""
-    said = _joined([str(one) for one in errors])
+    said = joined([str(one) for one in errors])
     details = _about(kind, group, name)
     details["causes"] = [one.cause for one in errors]
     return StatusError(
         422, "Invalid", f'{qualified(kind, group)} "{name}" is invalid: {said}', details=details
     )
-
-
-def _joined(texts: list[str]) -> str:
-    """As Go's aggregate error prints: what is said twice is said once."""
-    once = list(dict.fromkeys(texts))
-    return once[0] if len(once) == 1 else f"[{', '.join(once)}]"
 
 
 def forbidden(

@@ -4,9 +4,9 @@
         Client(Config.from_kubeconfig(kube.kubeconfig))
 
 It is asked like ``kube.ControlPlane`` and can stand in its place, with these differences: it is ready in a
-fraction of a second and needs no programs; its administrator shows a token and not a certificate; there are
-no other users.  As there without the controller manager, nothing is garbage collected, a deleted namespace
-stays Terminating, and a Deployment makes no pods.
+fraction of a second and needs no programs; in its kubeconfig the administrator shows a token and not a
+certificate.  As there, controllers run where they are asked for: without ``controllers`` nothing is
+garbage collected, a deleted namespace stays Terminating, and a Deployment makes no pods.
 
 Promises:
 
@@ -26,15 +26,19 @@ import errno
 import shutil
 import tempfile
 import threading
-from collections.abc import Coroutine
-from contextlib import AsyncExitStack
+from collections.abc import Coroutine, Iterable, Mapping
+from concurrent.futures import Future
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from setpoint.cluster.cluster import Cluster
+from setpoint.net.tls import Identity
+from setpoint.server.authorization.authorizer import MASTERS
 from setpoint.server.secrets import write_private
-from setpoint.server.server import SERVICES, ApiServer
-from setpoint.testing.kube import free_ports
+from setpoint.server.server import SERVICES, ApiServer, Authorization
+from setpoint.testing.kube import free_ports, kubeconfig_of
 
 T = TypeVar("T")
 
@@ -45,12 +49,27 @@ _PORT_ATTEMPTS = 5
 class EmbeddedControlPlane:
     """An API server of one's own, as a context manager, plain or async; everything is kept in memory.
 
-    ``service_range`` is where Services get their addresses.
+    ``controllers`` names those to run (``setpoint.builtin.CONTROLLERS``; None: all).  ``service_range`` is
+    where Services get their addresses.  ``authorization``, ``token_file`` and ``services`` are
+    ``ApiServer``'s.
 
     Attributes that describe the running server have a meaning only between ``start`` and ``stop``.
     """
 
-    def __init__(self, *, service_range: str = SERVICES, timeout: float = 60.0) -> None:
+    def __init__(
+        self,
+        *,
+        controllers: Iterable[str] | None = (),
+        service_range: str = SERVICES,
+        authorization: Authorization = "rbac",
+        token_file: str | Path | None = None,
+        services: Mapping[str, str] | None = None,
+        timeout: float = 60.0,
+    ) -> None:
+        self.controllers = None if controllers is None else tuple(controllers)
+        self.authorization: Authorization = authorization
+        self.token_file = token_file
+        self.services = dict(services or {})
         self.service_range = service_range
         self.timeout = timeout
         self._running: _Running | None = None  # there is one exactly while we are started
@@ -62,11 +81,21 @@ class EmbeddedControlPlane:
         if self._running is not None:
             raise RuntimeError(f"{self!r} is started already: stop it first")
         self.folder = Path(tempfile.mkdtemp(prefix="setpoint-"))  # mode 0700
-        running = _Running(ApiServer(service_range=self.service_range), self.timeout)
+        cluster = Cluster(
+            controllers=self.controllers,
+            service_range=self.service_range,
+            authorization=self.authorization,
+            token_file=self.token_file,
+            services=self.services,
+        )
+        running = _Running(cluster, self.timeout)
         try:
             running.start()
             write_private(self.ca_file, running.server.secrets.authority.certificate_pem)
             write_private(self.kubeconfig, running.server.secrets.kubeconfig(running.url).encode())
+            admin = _issued(running.server, "admin", (MASTERS,))
+            write_private(self.admin_certificate, admin.certificate_pem)
+            write_private(self.admin_key, admin.key_pem)
         except BaseException:
             running.stop()
             shutil.rmtree(self.folder, ignore_errors=True)
@@ -99,6 +128,14 @@ class EmbeddedControlPlane:
 
     # --- who may come in
 
+    def client_certificate(self, common_name: str, groups: Iterable[str] = ()) -> Identity:
+        """A new user; RBAC gives it nothing until a binding does."""
+        return _issued(self._started.server, common_name, groups)
+
+    def kubeconfig_for(self, user: Identity) -> str:
+        """A kubeconfig, complete in itself, that makes its reader ``user``."""
+        return kubeconfig_of(user, self.url, self.ca_pem)
+
     @property
     def url(self) -> str:
         return self._started.url
@@ -115,6 +152,14 @@ class EmbeddedControlPlane:
     @property
     def ca_file(self) -> Path:
         return self.folder / "ca.crt"
+
+    @property
+    def admin_certificate(self) -> Path:
+        return self.folder / "admin.crt"
+
+    @property
+    def admin_key(self) -> Path:
+        return self.folder / "admin.key"
 
     @property
     def kubeconfig(self) -> Path:
@@ -152,17 +197,27 @@ class EmbeddedControlPlane:
         await asyncio.to_thread(self.stop)
 
 
-class _Running:
-    """One server, and the thread in which it runs."""
+def _issued(server: ApiServer, common_name: str, groups: Iterable[str]) -> Identity:
+    return server.secrets.authority.issue(common_name, organizations=groups, client=True)
 
-    def __init__(self, server: ApiServer, timeout: float) -> None:
-        self.server = server
+
+class _Running:
+    """One cluster, and the thread in which it runs."""
+
+    def __init__(self, cluster: Cluster, timeout: float) -> None:
+        self._cluster = cluster
         self._timeout = timeout
         self._port = 0
         self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
-        self._loop = self._runner.get_loop()
+        self.loop = self._runner.get_loop()
         self._thread = threading.Thread(target=self._run, name="setpoint-api-server", daemon=True)
         self._listening = AsyncExitStack()
+        self._is_there: Future[None] = Future()
+        self._ending = asyncio.Event()
+
+    @property
+    def server(self) -> ApiServer:
+        return self._cluster.server
 
     @property
     def url(self) -> str:
@@ -170,7 +225,7 @@ class _Running:
 
     def start(self) -> None:
         self._thread.start()
-        self.do(self.server.__aenter__())
+        self._is_there.result(self._timeout)
         for attempt in range(1, _PORT_ATTEMPTS + 1):
             self._port = free_ports(1)[0]
             try:
@@ -182,20 +237,27 @@ class _Running:
                 return
 
     def stop(self) -> None:
-        try:
-            self.do(self.close())
-            self.do(self.server.__aexit__(None, None, None))
-        finally:
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join(self._timeout)
+        with suppress(RuntimeError):  # its loop is closed: it has ended by itself
+            self.loop.call_soon_threadsafe(self._ending.set)
+        self._thread.join(self._timeout)
 
     def _run(self) -> None:
         with self._runner:  # which cancels what is left, and closes the loop
-            self._loop.run_forever()
+            self._runner.run(self._main())
+
+    async def _main(self) -> None:
+        try:
+            async with self._cluster, self._listening:
+                self._is_there.set_result(None)
+                await self._ending.wait()
+        except BaseException as error:
+            if self._is_there.done():
+                raise
+            self._is_there.set_exception(error)
 
     def do(self, work: Coroutine[Any, Any, T]) -> T:
         """Have the server's loop do something, and wait for it."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(self._timeout)
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(self._timeout)
 
     async def listen(self) -> None:
         await self._listening.enter_async_context(self.server.serve(port=self._port, grace=_GRACE))

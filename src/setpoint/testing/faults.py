@@ -286,7 +286,7 @@ class Faults:
         """Break off the watches that are open now, or end them with an ERROR event; says how many."""
         meant = Rule(Drop(), cast("Match", where), chance=lambda: 0.0, forget=lambda _: None)
         struck = [stream for stream in self._streams if meant.strikes(stream.asked)]
-        error = None if code is None else _status(Refuse(code, _REASONS.get(code, ""), "cut by a fault"))
+        error = None if code is None else error_event(Refuse(code, _REASONS.get(code, ""), "cut by a fault"))
         for stream in struck:
             stream.cut(error)
         return len(struck)
@@ -308,7 +308,7 @@ class Faults:
                     await asyncio.sleep(before)
                     late += after
                 case Refuse() as refuse:
-                    return _Refusal(refuse, asked)
+                    return Refused(refuse, asked)
                 case Drop():
                     raise ConnectionFailed(str(asked), "dropped by a fault before it was sent")
                 case Stall():
@@ -321,7 +321,7 @@ class Faults:
             await _read_away(response)
             if lost.instead is None:
                 raise AnswerLost(str(asked), "its answer was lost by a fault")
-            return _Refusal(lost.instead, asked)
+            return Refused(lost.instead, asked)
         if late:
             await asyncio.sleep(late)
         if asked.verb != "watch" or response.status != 200:
@@ -406,7 +406,7 @@ class _Stream:
 
     def cut(self, error: bytes | None) -> None:
         if error is not None:
-            self._passed.append(b'{"type":"ERROR","object":' + error + b"}\n")
+            self._passed.append(error)
             self._is_over = True
         self._is_cut = True
         self.wake()
@@ -443,7 +443,7 @@ class _Stream:
         return any(self._faults.striking(self.asked, Hold))
 
 
-class _Refusal:
+class Refused:
     """An answer that no server gave."""
 
     websocket: WebSocket | None = None
@@ -482,6 +482,11 @@ def _status(refuse: Refuse, asked: Asked | None = None) -> bytes:
             details=details,
         )
     )
+
+
+def error_event(refuse: Refuse) -> bytes:
+    """The last line of a watch that ends with an error."""
+    return b'{"type":"ERROR","object":' + _status(refuse) + b"}\n"
 
 
 async def _read_away(response: Response) -> None:

@@ -220,30 +220,7 @@ class ControlPlane:
 
     def kubeconfig_for(self, user: Identity) -> str:
         """A kubeconfig, complete in itself, that makes its reader ``user``."""
-        return json.dumps(  # JSON is YAML
-            {
-                "apiVersion": "v1",
-                "kind": "Config",
-                "clusters": [
-                    {
-                        "name": "setpoint",
-                        "cluster": {"server": self.url, "certificate-authority-data": _b64(self.ca_pem)},
-                    }
-                ],
-                "users": [
-                    {
-                        "name": "setpoint",
-                        "user": {
-                            "client-certificate-data": _b64(user.certificate_pem),
-                            "client-key-data": _b64(user.key_pem),
-                        },
-                    }
-                ],
-                "contexts": [{"name": "setpoint", "context": {"cluster": "setpoint", "user": "setpoint"}}],
-                "current-context": "setpoint",
-            },
-            indent=2,
-        )
+        return kubeconfig_of(user, self.url, self.ca_pem)
 
     @property
     def url(self) -> str:
@@ -575,6 +552,34 @@ class _Server:
             return response.status, response.read()
         finally:
             connection.close()
+
+
+def kubeconfig_of(user: Identity, url: str, authority: bytes) -> str:
+    """A kubeconfig, complete in itself, that makes its reader ``user`` of the server at ``url``."""
+    return json.dumps(  # JSON is YAML
+        {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [
+                {
+                    "name": "setpoint",
+                    "cluster": {"server": url, "certificate-authority-data": _b64(authority)},
+                }
+            ],
+            "users": [
+                {
+                    "name": "setpoint",
+                    "user": {
+                        "client-certificate-data": _b64(user.certificate_pem),
+                        "client-key-data": _b64(user.key_pem),
+                    },
+                }
+            ],
+            "contexts": [{"name": "setpoint", "context": {"cluster": "setpoint", "user": "setpoint"}}],
+            "current-context": "setpoint",
+        },
+        indent=2,
+    )
 
 
 def free_ports(count: int) -> list[int]:

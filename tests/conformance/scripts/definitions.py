@@ -32,7 +32,7 @@ def with_spec(**properties: Json) -> Json:
 
 
 _GROUP = "life.example.com"
-_SCHEMA = {
+SCHEMA = {
     "type": "object",
     "properties": {
         "spec": {
@@ -68,7 +68,7 @@ _SCHEMA = {
 def _life() -> list[Step]:
     path = f"/apis/{_GROUP}/v1/namespaces/${{namespace}}/foos"
     crd = definition(
-        "foos", "Foo", _SCHEMA, group=_GROUP,
+        "foos", "Foo", SCHEMA, group=_GROUP,
         subresources={"status": {}, "scale": {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.replicas", "labelSelectorPath": ".status.selector"}},
         additionalPrinterColumns=[
             {"name": "Size", "type": "integer", "jsonPath": ".spec.size", "description": "how large"},
@@ -287,16 +287,7 @@ def _versions() -> list[Step]:
     ]  # fmt: skip
 
 
-def _costly() -> list[Step]:
-    strings = {"type": "array", "items": {"type": "array", "items": {"type": "string"}}}
-    rule = {"rule": "self.all(a, a.all(b, self.all(c, c.all(d, b != d || true))))"}
-    schema = with_spec(x={**strings, "x-kubernetes-validations": [rule]})
-    crd = definition("costs", "Cost", schema, group="cost.example.com")
-    return [Step("POST", CRDS + "?dryRun=All", crd, name="a costly rule", only=("reason", "code"))]
-
-
 SCRIPTS = [
-    Script("costly rules", _costly()),
     Script("a custom kind", _life()),
     Script("defining", _defining()),
     Script("several versions", _versions()),

@@ -14,7 +14,7 @@ _FILE: Final = Path(__file__).parent.parent / "recorded" / "requests.json.xz"
 
 
 @cache
-def _requests() -> dict[str, Any]:
+def requests() -> dict[str, Any]:
     found: dict[str, Any] = json.loads(lzma.decompress(_FILE.read_bytes()))
     return found
 
@@ -32,7 +32,7 @@ def _golden() -> list[Step]:
             until_says=f"{one['until_true']}=True" if "until_true" in one else "",
             is_quiet=one.get("is_quiet", False),
         )
-        for one in _requests()["golden"]
+        for one in requests()["golden"]
     ]
     # What is there from the beginning comes last: it has many uids, and others are numbered after them.
     return sorted(steps, key=lambda step: step.path.endswith(("/clusterroles", "/clusterrolebindings")))
@@ -45,7 +45,7 @@ _CLUSTER: Final = {
 }  # fmt: skip
 
 
-def _path(obj: Json) -> str:
+def path_of(obj: Json) -> str:
     version, kind = obj["apiVersion"], obj["kind"]
     root = f"/apis/{version}" if "/" in version else f"/api/{version}"
     lower = kind.lower()
@@ -55,12 +55,12 @@ def _path(obj: Json) -> str:
 
 def _defaulting() -> list[Step]:
     steps = []
-    for obj in _requests()["defaulting"]:
+    for obj in requests()["defaulting"]:
         text = json.dumps(obj).replace('"namespace": "default"', '"namespace": "${namespace}"')
         name = f"{obj['kind']} {obj['metadata']['name'].replace('.', '-')}"
-        steps.append(Step("POST", _path(obj), text, name=name))
+        steps.append(Step("POST", path_of(obj), text, name=name))
         if obj["kind"] != "APIService":  # somebody looks whether it is there, and says so in its status
-            steps.append(Step("GET", f"{_path(obj)}/{obj['metadata']['name']}", name=f"{name} read"))
+            steps.append(Step("GET", f"{path_of(obj)}/{obj['metadata']['name']}", name=f"{name} read"))
     return steps
 
 

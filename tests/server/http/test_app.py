@@ -15,6 +15,7 @@ from setpoint.net.transport import Request
 from setpoint.server.http.app import MAX_BODY
 from setpoint.server.registry.requests import Ask
 from setpoint.server.server import ApiServer
+from setpoint.server.storage.memory import MemoryStore
 from tests.server.http.asking import MAPS, PARTIAL, PARTIAL_LIST, TABLE, Asking, asking, config_map
 
 
@@ -46,7 +47,7 @@ async def test_an_audit_id_that_is_given_comes_back_unless_it_is_rubbish() -> No
 async def test_who_shows_no_credential_gets_health_and_version_and_nothing_else() -> None:
     async with ApiServer() as server:
         ask = Asking(server.transport(token=""))
-        for target in ("/version", "/healthz", "/livez", "/readyz?verbose", "/readyz/ping"):
+        for target in ("/version", "/healthz", "/livez", "/readyz?verbose"):
             assert (await ask.get(target)).status == 200, target
         for target in ("/", "/api", "/apis", "/api/v1/pods", "/openapi/v3", "/nope"):
             got = await ask.get(target)
@@ -254,6 +255,22 @@ async def test_health_is_told_check_by_check() -> None:
         assert told == ["[+]ping ok", "[+]storage excluded: ok", "livez check passed"]
         assert (await ask.get("/readyz/storage")).body == b"ok"
         assert (await ask("POST", "/healthz")).status == 200
+
+
+async def test_a_store_that_cannot_write_is_not_ready_and_strangers_are_not_told_why() -> None:
+    class Full(MemoryStore):
+        def trouble(self) -> str:
+            return "no space left"
+
+    async with ApiServer(store=Full()) as server:
+        ask = Asking(server.transport())
+        told = await ask.get("/readyz")
+        assert told.status == 500
+        assert told.body.decode().splitlines() == [
+            "[+]ping ok",
+            "[-]storage failed: reason withheld",
+            "readyz check failed",
+        ]
 
 
 async def test_the_app_is_asked_as_it_is_by_a_transport() -> None:

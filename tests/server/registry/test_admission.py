@@ -18,11 +18,11 @@ IS_DEFAULT = {"storageclass.kubernetes.io/is-default-class": "true"}
 
 
 def admitted(stored: str, obj: Object, **there: Sequence[Object]) -> Object:
-    """The spec, after admission among what is there."""
+    """The spec, after admission among what is there, without the tolerations that every pod gets."""
     known = {PRIORITIES: "priorities", STORAGE: "storage", INGRESS: "ingress"}
     admit(stored, obj, lambda name: there.get(known.get(name, ""), ()))
     spec: Object = obj["spec"]
-    return spec
+    return {name: value for name, value in spec.items() if name != "tolerations"}
 
 
 def named(name: str, created: str = "2026-01-01T00:00:00Z", **more: Any) -> Object:
@@ -58,6 +58,19 @@ def test_a_pod_without_a_class_has_the_lowest_default_or_none() -> None:
 
 def test_the_cluster_s_own_priorities_are_always_there() -> None:
     assert admitted("pods", pod(priorityClassName="system-node-critical"))["priority"] == 2_000_001_000
+
+
+def test_every_pod_stays_for_a_while_on_a_node_that_is_in_trouble() -> None:
+    obj = pod(tolerations=[{"key": "node.kubernetes.io/unreachable", "operator": "Exists"}])
+    admit("pods", obj, lambda _: ())
+    keys = [one["key"] for one in obj["spec"]["tolerations"]]
+    assert keys == ["node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready"]
+
+
+def test_a_claim_is_not_deleted_while_it_is_used() -> None:
+    obj: Object = {"metadata": {"name": "c"}, "spec": {}}
+    admit("persistentvolumeclaims", obj, lambda _: ())
+    assert obj["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
 
 
 def test_a_pod_with_an_unknown_class_is_refused() -> None:

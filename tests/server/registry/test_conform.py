@@ -29,6 +29,18 @@ def test_what_conforms_is_the_same_object() -> None:
     assert conform(pod, _POD).object is pod
 
 
+def test_a_field_that_is_null_is_dropped_without_a_closer_look() -> None:
+    conditions = [{"type": "Ready", "status": "True", "lastProbeTime": None}]
+    pod: dict[str, Any] = {"metadata": {"name": "a"}, "spec": None, "status": {"conditions": conditions}}
+    decoded = conform(pod, _POD)
+    assert decoded.object is pod
+    assert pod == {
+        "metadata": {"name": "a"},
+        "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+    }
+    assert conform({"spec": {"nodeName": None, "foo": None}}, _POD).unknown == ['unknown field "spec.foo"']
+
+
 def test_fields_that_are_not_known_are_dropped_and_named_in_order() -> None:
     pod = {"spec": {"b": 1, "containers": [{"a": 1}, {"name": "x"}, {"c": {"d": 1}}]}, "z": 1}
     decoded = conform(pod, _POD)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from setpoint.server.registry.emit import emit
+from setpoint.server.registry.emit import emit, told
 from setpoint.server.registry.facts import type_of
 
 
@@ -32,6 +32,17 @@ def test_a_field_without_omitempty_is_written_even_when_empty() -> None:
         "scaleTargetRef": {"kind": "", "name": ""},
         "maxReplicas": 0,
     }
+
+
+def test_an_empty_list_that_was_said_is_there_for_who_asks_who_said_it() -> None:
+    role = type_of("rbac.authorization.k8s.io", "v1", "Role")
+    emitted, empty = told({"metadata": {}, "rules": []}, role)
+    assert emitted["rules"] == []
+    assert empty == [(emitted, "rules")]
+    assert told({"metadata": {}, "rules": None}, role)[0]["rules"] is None
+    limits, _ = told({"spec": {"limits": []}}, type_of("", "v1", "LimitRange"))
+    assert limits["spec"] == {"limits": []}
+    assert "data" not in told({"data": {}}, type_of("", "v1", "ConfigMap"))[0], "which is left out when empty"
 
 
 def test_a_struct_that_is_no_pointer_is_written_with_what_it_always_has() -> None:

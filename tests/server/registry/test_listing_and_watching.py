@@ -65,11 +65,11 @@ class Pods:
 
         return await self.store.delete(found.place, encode, found.revision)
 
-    def listed(self, **query: str) -> Any:
-        return list_objects(self.store, Ask("list", PODS, namespace="a", query=query))
+    async def listed(self, **query: str) -> Any:
+        return await list_objects(self.store, Ask("list", PODS, namespace="a", query=query))
 
-    def names(self, **query: str) -> list[str]:
-        return [one.place.name for one in self.listed(**query).records]
+    async def names(self, **query: str) -> list[str]:
+        return [one.place.name for one in (await self.listed(**query)).records]
 
     def watch(self, **query: str) -> Watching:
         ask = Ask("watch", PODS, namespace="a", query=query)
@@ -99,10 +99,10 @@ async def test_all_pages_of_a_list_are_one_snapshot() -> None:
     for name in "abcd":
         await pods.put(name)
 
-    page = pods.listed(limit="2")
+    page = await pods.listed(limit="2")
     await pods.put("c", labels={"late": "yes"})
     await pods.delete("d")
-    rest = pods.listed(limit="2", **{"continue": page.continue_token})
+    rest = await pods.listed(limit="2", **{"continue": page.continue_token})
 
     assert [one.place.name for one in page.records] == ["a", "b"]
     assert page.remaining == 2
@@ -121,7 +121,7 @@ async def test_pages_miss_nothing_where_one_namespace_begins_as_another() -> Non
     token = ""
     while True:
         query = {"limit": "1", "continue": token} if token else {"limit": "1"}
-        page = list_objects(pods.store, Ask("list", PODS, query=query))
+        page = await list_objects(pods.store, Ask("list", PODS, query=query))
         found += [(one.place.namespace, one.place.name) for one in page.records]
         token = page.continue_token
         if not token:
@@ -134,15 +134,15 @@ async def test_a_page_that_is_too_old_is_410_with_a_token_to_go_on() -> None:
     pods = Pods()
     for name in "abc":
         await pods.put(name)
-    page = pods.listed(limit="1")
+    page = await pods.listed(limit="1")
     await pods.put("d")
     await pods.store.compact(pods.store.revision)
 
     with pytest.raises(StatusError) as refused:
-        pods.listed(limit="1", **{"continue": page.continue_token})
+        await pods.listed(limit="1", **{"continue": page.continue_token})
 
     assert (refused.value.code, refused.value.reason) == (410, "Expired")
-    again = pods.listed(limit="9", **{"continue": refused.value.metadata["continue"]})
+    again = await pods.listed(limit="9", **{"continue": refused.value.metadata["continue"]})
     assert [one.place.name for one in again.records] == ["b", "c", "d"]
 
 
@@ -152,10 +152,10 @@ async def test_selectors_select() -> None:
     await pods.put("b", labels={"x": "2"})
     await pods.put("c")
 
-    assert pods.names(labelSelector="x") == ["a", "b"]
-    assert pods.names(labelSelector="x!=1") == ["b", "c"]
-    assert pods.names(fieldSelector="metadata.name=b") == ["b"]
-    assert pods.listed(labelSelector="x", limit="1").remaining is None
+    assert await pods.names(labelSelector="x") == ["a", "b"]
+    assert await pods.names(labelSelector="x!=1") == ["b", "c"]
+    assert await pods.names(fieldSelector="metadata.name=b") == ["b"]
+    assert (await pods.listed(labelSelector="x", limit="1")).remaining is None
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ async def test_what_is_asked_wrongly_is_refused(query: dict[str, str], code: int
     await pods.put("a")
 
     with pytest.raises(StatusError) as refused:
-        pods.listed(**query)
+        await pods.listed(**query)
 
     assert refused.value.code == code
     assert said in refused.value.message

@@ -484,3 +484,76 @@ async def test_an_object_of_an_older_schema_is_read_by_the_new_one() -> None:
                 await asyncio.sleep(0)
 
         assert (await server.do("get", f"{FOOS}/f"))["spec"] == {"size": 3, "color": "red"}
+
+
+# --- fields that are owned in ways of their own
+
+
+async def test_a_daemon_set_counts_its_templates_and_who_leaves_the_count_out_owns_it() -> None:
+    count = "deprecated.daemonset.template.generation"
+    path = "apps/v1/daemonsets/default"
+
+    def daemon_set(image: str) -> Object:
+        template = {
+            "metadata": {"labels": {"a": "b"}},
+            "spec": {"containers": [{"name": "c", "image": image}]},
+        }
+        return {
+            "metadata": {"name": "d"},
+            "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template},
+        }
+
+    async with serving() as server:
+        made = await server.do("create", path, daemon_set("i:1"))
+        assert made["metadata"]["annotations"] == {count: "1"}
+        changed = await server.do("update", f"{path}/d", daemon_set("i:2"), agent="other")
+        assert changed["metadata"]["annotations"] == {count: "2"}
+        owned = {
+            one["manager"]: one["fieldsV1"]["f:metadata"] for one in changed["metadata"]["managedFields"]
+        }
+        assert owned["other"] == {"f:annotations": {f"f:{count}": {}}}
+        bad = daemon_set("i:3")
+        bad["metadata"]["annotations"] = {count: "three"}
+        refused = await server.refused("update", f"{path}/d", bad)
+        assert refused.code == 400
+        assert refused.message.endswith('strconv.ParseInt: parsing "three": invalid syntax')
+
+
+async def test_a_pod_that_goes_at_once_is_seen_to_go_before_it_is_gone() -> None:
+    async with serving() as server:
+        made = await server.do("create", "/v1/pods/default", pod())
+        watch = server.store.watch("pods", "", int(made["metadata"]["resourceVersion"]))
+        await server.do("delete", "/v1/pods/default/p", gracePeriodSeconds="0")
+        events = await watch.next()
+        assert [event.type for event in events] == ["MODIFIED", "DELETED"]
+        marked = msgspec.json.decode(events[0].record.data)["metadata"]
+        assert marked["deletionGracePeriodSeconds"] == 0
+        watch.close()
+
+
+async def test_what_its_last_finalizer_held_is_gone_as_it_was_stored() -> None:
+    async with serving() as server:
+        held = configmap()
+        held["metadata"]["finalizers"] = ["example.com/x"]
+        await server.do("create", CMS, held)
+        marked = await server.do("delete", f"{CMS}/a")
+        watch = server.store.watch("configmaps", "", int(marked["metadata"]["resourceVersion"]))
+        answer = await server.do("patch", f"{CMS}/a", {"metadata": {"finalizers": None}}, content_type=MERGE)
+        assert "finalizers" not in answer["metadata"]
+        (event,) = await watch.next()
+        assert event.type == "DELETED"
+        assert msgspec.json.decode(event.record.data)["metadata"]["finalizers"] == ["example.com/x"]
+        watch.close()
+
+
+async def test_who_says_another_time_of_deletion_owns_it_and_changes_nothing() -> None:
+    async with serving() as server:
+        held = configmap()
+        held["metadata"]["finalizers"] = ["example.com/x"]
+        await server.do("create", CMS, held)
+        going = (await server.do("delete", f"{CMS}/a"))["metadata"]["deletionTimestamp"]
+        patch = {"metadata": {"deletionTimestamp": "2020-01-01T00:00:00Z"}}
+        patched = await server.do("patch", f"{CMS}/a", patch, content_type=MERGE, agent="late")
+        assert patched["metadata"]["deletionTimestamp"] == going
+        owned = {one["manager"]: one["fieldsV1"] for one in patched["metadata"]["managedFields"]}
+        assert owned["late"] == {"f:metadata": {"f:deletionTimestamp": {}}}

@@ -53,7 +53,7 @@ class Moments:
     async def _between(self, store: SqliteStore) -> None:
         """The moment between the two writes of one commit is a moment too, though nobody saw it."""
         revision = store.revision - 1
-        self.at[revision] = {record.place: record for record in store.listed_at(PODS, "", revision)}
+        self.at[revision] = {record.place: record for record in await store.listed_at(PODS, "", revision)}
 
     def check(self, found: Left, least: int) -> None:
         assert not found.damaged

@@ -73,6 +73,19 @@ async def test_what_is_created_updated_and_deleted_is_so(opened: Open) -> None:
         assert (again.revision, again.created) == (5, 5)
 
 
+async def test_who_wants_to_know_of_a_resource_is_called_at_each_write_of_it_alone(opened: Open) -> None:
+    async with opened() as store:
+        seen: list[bool] = []
+        store.on_write(PODS, lambda: seen.append(store.get(pod()) is not None))
+        record = await store.create(pod(), encode("one"))
+        record = await store.update(pod(), encode("two"), record.revision)
+        await store.create(pod()._replace(resource="others"), encode("x"))
+        await store.delete(pod(), encode("three"), record.revision)
+        with contextlib.suppress(Changed):
+            await store.update(pod(), encode("four"), 1)
+        assert seen == [True, True, False]
+
+
 async def test_a_write_that_saw_something_else_changes_nothing(opened: Open) -> None:
     async with opened() as store:
         with pytest.raises(Changed) as absent:
@@ -238,14 +251,16 @@ async def test_p10_pages_of_a_list_are_one_moment_whatever_is_written_between(op
         storm = asyncio.gather(*writers)
         pages: list[Record] = []
         for start in range(0, 30, 5):
-            pages += store.listed_at(PODS, "", revision)[start : start + 5]
+            pages += (await store.listed_at(PODS, "", revision))[start : start + 5]
             await asyncio.sleep(0)
         await storm
         assert pages == first
-        assert store.listed_at(PODS, "ns1", revision) == [r for r in first if r.place.namespace == "ns1"]
+        assert await store.listed_at(PODS, "ns1", revision) == [
+            r for r in first if r.place.namespace == "ns1"
+        ]
         await store.compact(revision + 1)
         with pytest.raises(Compacted):
-            store.listed_at(PODS, "", revision)
+            await store.listed_at(PODS, "", revision)
 
 
 async def test_p10_every_revision_that_is_not_compacted_can_be_listed(opened: Open) -> None:
@@ -256,9 +271,9 @@ async def test_p10_every_revision_that_is_not_compacted_can_be_listed(opened: Op
             await client.write(pod(f"p{random.Random(_).randrange(6)}"))
             moments[store.revision] = store.listed(PODS)
         for revision, expected in moments.items():
-            assert store.listed_at(PODS, "", revision) == expected
-            assert store.listed_at(PODS, "ns", revision) == expected
-        assert store.listed_at("foos", "", 5) == []
+            assert await store.listed_at(PODS, "", revision) == expected
+            assert await store.listed_at(PODS, "ns", revision) == expected
+        assert await store.listed_at("foos", "", 5) == []
 
 
 async def test_p11_p12_p13_a_watch_from_every_revision_gives_exactly_what_came_after(opened: Open) -> None:

@@ -14,7 +14,6 @@ from typing import Any, Final
 
 import msgspec
 
-from setpoint.api.yaml import dump
 from setpoint.net.listen import Answer
 from setpoint.server.http.negotiate import JSON, YAML, Form
 from setpoint.server.registry.requests import Listed
@@ -42,6 +41,8 @@ def is_pretty(form: Form, query: Mapping[str, str], agent: str) -> bool:
 def written(data: bytes, media: str, *, pretty: bool) -> bytes:
     """JSON bytes in the wanted form."""
     if media == YAML:
+        from setpoint.api.yaml import dump  # noqa: PLC0415 - large, and rarely asked for
+
         return dump(_sorted(msgspec.json.decode(data))).encode()
     if pretty:
         return msgspec.json.format(data, indent=2)

@@ -1,8 +1,8 @@
 """The API as an app: a request in, an answer out; HTTP's side of every resource, and what is beside them.
 
-Each request goes the same way: is it meant for us (``hosts.py``), who asks (``authentication.py``), what
-is asked (``routing.py``), in which form (``negotiate.py``), then the registry, then the answer in bytes
-(``answers.py``).
+Each request goes the same way: is it meant for us (``hosts.py``), who asks (``authentication.py``), may it
+(``server/authorization``), what is asked (``routing.py``), in which form (``negotiate.py``), then the
+registry, then the answer in bytes (``answers.py``).
 
 Promises:
 
@@ -19,16 +19,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-import uuid
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Final
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from setpoint.net.listen import Answer
 from setpoint.net.transport import Request
+from setpoint.server.authorization.attributes import read_attributes, refusal
+from setpoint.server.authorization.authorizer import MASTERS
 from setpoint.server.golang import valid_text
+from setpoint.server.http import openid
 from setpoint.server.http.answers import (
     answered,
     is_pretty,
@@ -39,12 +42,11 @@ from setpoint.server.http.answers import (
     refused,
     written,
 )
-from setpoint.server.http.authentication import Authenticator, authenticate
+from setpoint.server.http.authentication import Authenticator
 from setpoint.server.http.discovery import WHOLE, Discovery
 from setpoint.server.http.health import PATHS, Health
 from setpoint.server.http.hosts import Hosts
 from setpoint.server.http.negotiate import JSON, Form, Negotiator, of_discovery, of_refusal, of_stream
-from setpoint.server.http.openapi import OpenApi
 from setpoint.server.http.routing import NoPage, Target, read, route
 from setpoint.server.http.tables import (
     as_scale,
@@ -57,7 +59,9 @@ from setpoint.server.http.tables import (
     table,
 )
 from setpoint.server.http.version import version
-from setpoint.server.http.watches import Frames, WatchStream, lines
+from setpoint.server.http.watches import Frames, Stream, WatchStream, lines
+from setpoint.server.registry.logs import Logs, open_log
+from setpoint.server.registry.metadata import uuid4
 from setpoint.server.registry.registry import Registry
 from setpoint.server.registry.requests import Answered, Ask, Listed, User
 from setpoint.server.registry.resources import Resource
@@ -70,6 +74,9 @@ from setpoint.server.statuses import (
     unsupported_media_type,
 )
 from setpoint.server.storage.protocol import StorageError
+
+if TYPE_CHECKING:
+    from setpoint.server.http.openapi import OpenApi
 
 log = logging.getLogger("setpoint.server")
 
@@ -95,15 +102,21 @@ class Api:
         self._hosts = hosts
         self._negotiator = Negotiator()
         self._discovery = Discovery(registry.resources)
-        self._openapi = OpenApi(registry.resources)
         self._frames = Frames(registry.clock.utc)
-        self._streams: set[WatchStream] = set()
+        self._streams: set[Stream] = set()
+        self.logs: Logs | None = None  # who has the logs of pods; unless told, nobody that can be reached
         self._version = version()
         registry.resources.on_change(self._end_unserved)
         self._ids = random.Random()  # noqa: S311 - they only tell requests apart
 
     def __repr__(self) -> str:
         return f"<Api of {self._registry!r}, {len(self._streams)} watches>"
+
+    @cached_property
+    def _openapi(self) -> OpenApi:
+        from setpoint.server.http.openapi import OpenApi  # noqa: PLC0415 - large, and asked for late
+
+        return OpenApi(self._registry.resources)
 
     def end_watches(self) -> None:
         for stream in list(self._streams):
@@ -166,7 +179,7 @@ class Api:
         given = request.headers.get("Audit-Id", "")
         if given and len(given) <= _MOST_AUDIT and given.isascii() and given.isprintable():
             return given
-        return str(uuid.UUID(int=self._ids.getrandbits(128), version=4))
+        return uuid4(self._ids.getrandbits(128))
 
     # ── Which way ───────────────────────────────────────────────────────────────────────────────────
 
@@ -174,7 +187,7 @@ class Api:
         self._hosts.check(valid_text(request.headers.get("Host", "")))
         target = read(request.target)
         path = target.path
-        user = authenticate(request, path, self._authenticator)
+        user = self._authorized(request, target)
         first = path[0]
         if first in ("api", "apis"):
             if len(path) > (2 if first == "api" else 3):
@@ -189,18 +202,38 @@ class Api:
             return self._document(request, target, self._version, always_pretty=True)
         if first == "openapi" and len(path) > 1:
             return self._openapi_document(request, target)
+        if path in openid.PATHS:
+            return self._openid_document(request, path)
         if path == ("",):
             return self._document(
                 request, target, msgspec.json.encode({"paths": self._paths()}), always_pretty=True
             )
         raise NoPage
 
+    def _authorized(self, request: Request, target: Target) -> User:
+        """Who asks, and may: 401 or 403 otherwise.  A watch that was begun goes on, whatever changes."""
+        authenticator, path = self._authenticator, target.path
+        sender = authenticator.sender(request, path)
+        is_acting = authenticator.is_acting(request)
+        if MASTERS in sender.groups and not is_acting:
+            return sender
+        asked = read_attributes(request.method, path, target.query)
+        user = authenticator.acting(request, sender, asked) if is_acting else sender
+        authorizer = self._registry.access.authorizer
+        if not authorizer.allows(user, asked):
+            raise refusal(user, asked, authorizer.decide(user, asked).reason)
+        return user
+
     # ── Resources ───────────────────────────────────────────────────────────────────────────────────
 
     async def _resource(self, request: Request, target: Target, user: User) -> Answer:
         found, query = route(request.method, target, self._registry.resources)
         headers = request.headers
-        form = self._negotiator.form(headers.get("Accept", ""), is_custom=found.resource.is_custom)
+        form = self._negotiator.form(
+            headers.get("Accept", ""),
+            is_custom=found.resource.is_custom,
+            is_many=found.verb in ("list", "watch"),
+        )
         if request.body and headers.get("Content-Encoding", "identity") != "identity":
             raise unsupported_media_type(
                 "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"
@@ -222,6 +255,8 @@ class Api:
         encodings = headers.get("Accept-Encoding", "")
         registry = self._registry
         match found.verb:
+            case "get" if found.subresource == "log":
+                return await self._log(ask)
             case "get":
                 check_single(form.kind, found.resource)
                 return self._object(await registry.get(ask), form, ask, pretty=pretty, encodings=encodings)
@@ -296,6 +331,12 @@ class Api:
         answer = answered(200, b"", warnings=_warnings(ask.resource, ()))
         return Answer(200, answer.headers, stream)
 
+    async def _log(self, ask: Ask) -> Answer:
+        found = await open_log(ask, self._registry, self.logs, self._registry.clock.utc())
+        if found is None:
+            return Answer(204, {"Cache-Control": "no-cache, private"}, b"")
+        return Answer(200, plain(200, "").headers, Stream(ask.resource, found, self._streams))
+
     # ── Beside them ─────────────────────────────────────────────────────────────────────────────────
 
     def _described(self, request: Request, target: Target) -> Answer:
@@ -367,10 +408,21 @@ class Api:
             body = packed.body
         return Answer(found.code, headers, body)
 
+    def _openid_document(self, request: Request, path: tuple[str, ...]) -> Answer:
+        accounts = self._registry.access.tokens.accounts
+        if accounts is None:
+            raise NoPage
+        if request.method != "GET":
+            raise method_not_allowed()
+        host = valid_text(request.headers.get("Host", ""))
+        media, body = openid.document(path, accounts, host)
+        return Answer(200, {"Cache-Control": "public, max-age=3600", "Content-Type": media}, body)
+
     def _paths(self) -> list[str]:
         """What there is to ask for."""
         paths = [
             "/version",
+            *(f"/{'/'.join(path)}" for path in openid.PATHS),
             "/openapi/v3",
             "/api",
             "/apis",

@@ -1,83 +1,67 @@
 """Who asks: the user behind a request's credentials, or nobody.
 
-A bearer token is known or not; comparing it takes as long whatever it is.  Without a credential only
-health and the version may be asked for; with a wrong one, nothing.
+A client certificate comes first, then a bearer token.  Without a credential only health and the version may
+be asked for; with a wrong one, nothing.  Then whom the request asks to be taken for, where its sender may.
 
-An ``Authenticator`` is a function, so that client certificates and service accounts can stand beside
-``Tokens``. Used by ``app.py``.
+What the credentials mean is in ``server/authentication``.  Used by ``app.py``.
 """
 
 from __future__ import annotations
 
-import hmac
-from collections.abc import Callable, Mapping
-from hashlib import sha256
-from typing import Final, TypeAlias
-from urllib.parse import unquote
+from typing import Final
 
 from setpoint.net.transport import Request
+from setpoint.server.authentication import names
+from setpoint.server.authentication.certificates import Certificates
+from setpoint.server.authentication.impersonation import Impersonation, is_wanted, wanted
+from setpoint.server.authentication.tokens import BearerTokens, Unknown
+from setpoint.server.authorization.attributes import Attributes
+from setpoint.server.authorization.authorizer import Authorizer
 from setpoint.server.registry.requests import User
 from setpoint.server.statuses import unauthorized
 
-# The user; None for who shows nothing.  Raises 401 where what is shown is wrong.
-Authenticator: TypeAlias = Callable[[Request], User | None]
-
-ANONYMOUS: Final = User("system:anonymous", ("system:unauthenticated",))
-_AS: Final = "Impersonate-User"
-_AS_GROUP: Final = "Impersonate-Group"
-_AS_UID: Final = "Impersonate-Uid"
-_AS_EXTRA: Final = "Impersonate-Extra-"
-_OPEN: Final = frozenset({"version", "healthz", "livez", "readyz"})
+ANONYMOUS: Final = User(names.ANONYMOUS, (names.UNAUTHENTICATED,))
+_OPEN: Final = frozenset({("version",), ("healthz",), ("livez",), ("readyz",)})
 
 
-class Tokens:
-    """Users by their bearer tokens.  Only digests are kept."""
+def _bearer(shown: str) -> str:
+    """The token that is shown; "" where there is none.  Other schemes are no credentials here."""
+    scheme, _, rest = shown.strip().partition(" ")
+    return rest.partition(" ")[0] if scheme.lower() == "bearer" else ""
 
-    def __init__(self, users: Mapping[str, User]) -> None:
-        self._users = [(_digest(token), user) for token, user in users.items()]
+
+class Authenticator:
+    """Tells who asks."""
+
+    def __init__(self, tokens: BearerTokens, certificates: Certificates, authorizer: Authorizer) -> None:
+        self._tokens = tokens
+        self._certificates = certificates
+        self._impersonation = Impersonation(authorizer)
 
     def __repr__(self) -> str:
-        return f"<Tokens of {len(self._users)} users>"
+        return f"<Authenticator with {self._tokens!r}>"
 
-    def __call__(self, request: Request) -> User | None:
-        shown = request.headers.get("Authorization")
-        if shown is None:
-            return None
-        scheme, _, token = shown.partition(" ")
-        if scheme.lower() == "bearer":
-            digest, found = _digest(token.strip()), None
-            for known, user in self._users:
-                if hmac.compare_digest(known, digest):
-                    found = user
-            if found is not None:
-                return found
+    def sender(self, request: Request, path: tuple[str, ...]) -> User:
+        """Whose credentials these are.  Raises 401."""
+        if request.certificate is not None:
+            user = self._certificates.user(request.certificate)
+            if user is not None:
+                return user
+        token = _bearer(request.headers.get("Authorization", ""))
+        if token:
+            try:
+                return self._tokens.user(token)
+            except Unknown:
+                raise unauthorized() from None
+        if request.certificate is None and path in _OPEN:
+            return ANONYMOUS
         raise unauthorized()
 
+    def is_acting(self, request: Request) -> bool:
+        """Whether it asks to be taken for somebody else."""
+        return is_wanted(request.headers)
 
-def _digest(token: str) -> bytes:
-    return sha256(token.encode(errors="replace")).digest()
-
-
-def authenticate(request: Request, path: tuple[str, ...], authenticator: Authenticator) -> User:
-    """The user, or 401.  Whoever has a credential may act as somebody else."""
-    user = authenticator(request)
-    if user is not None:
-        return _acting(request) or user
-    if path and path[0] in _OPEN:
-        return ANONYMOUS
-    raise unauthorized()
-
-
-def _acting(request: Request) -> User | None:
-    """Whom the request asks to be taken for."""
-    name = request.headers.get(_AS)
-    if not name:
-        return None
-    said = request.headers.get(_AS_GROUP, "").replace("\n", ",")  # one for each group, joined on the way here
-    groups = tuple(one.strip() for one in said.split(",") if one.strip())
-    extra = {
-        unquote(header[len(_AS_EXTRA) :]).lower(): (value,)
-        for header, value in request.headers.items()
-        if header.title().startswith(_AS_EXTRA)
-    }
-    return User(name, (*groups, "system:authenticated"), request.headers.get(_AS_UID, ""), extra)
+    def acting(self, request: Request, sender: User, asked: Attributes) -> User:
+        """The sender, or whom it asks to be taken for.  Raises 403."""
+        other = wanted(request.headers)
+        return sender if other is None else self._impersonation.user(sender, other, asked)

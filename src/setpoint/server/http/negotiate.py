@@ -25,6 +25,7 @@ _KINDS: Final[dict[str, As]] = {
 }
 _VERSIONS: Final = ("v1", "v1beta1")
 _AVAILABLE: Final = (JSON, YAML, _PROTOBUF)
+_STREAMED: Final = (f"{JSON};stream=watch", f"{_PROTOBUF};stream=watch")
 _MOST_KEPT: Final = 1000
 
 
@@ -47,27 +48,28 @@ class Negotiator:
     """Reads ``Accept``; keeps what it read."""
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[str, bool], Form | StatusError] = {}
+        self._kept: dict[tuple[str, bool, bool], Form | StatusError] = {}
 
-    def form(self, accept: str, *, is_custom: bool) -> Form:
+    def form(self, accept: str, *, is_custom: bool, is_many: bool = False) -> Form:
         """Of an object, or of a list or watch of them.  Raises 406."""
         if not accept:
             return Form()
-        found = self._kept.get((accept, is_custom))
+        found = self._kept.get((accept, is_custom, is_many))
         if found is None:
-            found = _form(accept, is_custom=is_custom)
+            found = _form(accept, is_custom=is_custom, is_many=is_many)
             if len(self._kept) >= _MOST_KEPT:
                 self._kept.clear()  # a client that never says the same twice: rare, and not worth more
-            self._kept[accept, is_custom] = found
+            self._kept[accept, is_custom, is_many] = found
         if isinstance(found, StatusError):
             raise StatusError(found.code, found.reason, found.message, details=found.details)
         return found
 
 
-def _form(accept: str, *, is_custom: bool) -> Form | StatusError:
+def _form(accept: str, *, is_custom: bool, is_many: bool) -> Form | StatusError:
     clauses = _clauses(accept)
     if not is_custom and not any(one.media in (*_AVAILABLE, "*/*") for one in clauses):
-        told = f"406: Not Acceptable\n\nAvailable representations: {', '.join(_AVAILABLE)}"
+        shown = (*_AVAILABLE, *_STREAMED) if is_many else _AVAILABLE  # a list may become a watch
+        told = f"406: Not Acceptable\n\nAvailable representations: {', '.join(shown)}"
         return StatusError(406, "NotAcceptable", told, details={})
     for one in clauses:
         media, kind = _media(one.media), _kind(one.parameters)
@@ -94,7 +96,7 @@ def of_discovery(accept: str) -> Form:
 def of_stream(form: Form) -> Form:
     """A watch is written in JSON."""
     if form.media != JSON:
-        raise not_acceptable(f"{JSON};stream=watch", f"{_PROTOBUF};stream=watch")
+        raise not_acceptable(*_STREAMED)
     return form
 
 

@@ -175,7 +175,7 @@ def _hash(resources: list[Resource]) -> str:
     return sha512("\n".join(made_of).encode()).hexdigest().upper()
 
 
-_GENERATOR: Final = "2"  # counts up when documents of the same resources change
+_GENERATOR: Final = "3"  # counts up when documents of the same resources change
 
 
 # ── The older form ──────────────────────────────────────────────────────────────────────────────────
@@ -213,6 +213,10 @@ def document(resources: list[Resource], root: str, names: Names) -> Json:
     paths: Json = {}
     for resource in resources:
         paths |= _paths(resource, root, components)
+    if any(not one.is_custom for one in resources):
+        paths[f"{root}/"] = {"get": _discovery(resources[0], components)}
+    if any("watch" in one.verbs and not one.is_custom for one in resources):
+        components.meta("WatchEvent", *_places(resources[0]))
     return {
         "openapi": "3.0.0",
         "info": {"title": "Kubernetes", "version": release().removeprefix("v").rpartition(".")[0]},
@@ -256,6 +260,22 @@ def _paths(resource: Resource, root: str, components: Components) -> Json:
         if found:
             paths[f"{one}/{below.name}"] = found
     return paths
+
+
+def _discovery(resource: Resource, components: Components) -> Json:
+    listed = components.meta("APIResourceList", ("", "v1"))
+    group, version = _camel(resource.group), resource.version.capitalize()
+    return {
+        "tags": [f"{group[:1].lower()}{group[1:]}_{resource.version}"],
+        "operationId": f"get{group}{version}APIResources",
+        "responses": {"200": {"description": "OK", "content": {_JSON: {"schema": listed}}}},
+    }
+
+
+def _places(resource: Resource) -> tuple[tuple[str, str], ...]:
+    """Where kinds that every group has are, in the documents of this one."""
+    own = () if resource.is_custom or not resource.group else ((resource.group, resource.version),)
+    return (("", "v1"), *own)
 
 
 def _below(below: Subresource, said: _Said, components: Components, places: tuple[str, ...]) -> Json:
@@ -324,7 +344,7 @@ def _operation(verb: str, said: _Said, components: Components) -> Json:
     of_all = "Collection" if verb == "deletecollection" else ""
     answer = said.listed if verb == "list" else said.item
     if verb in ("delete", "deletecollection"):
-        answer = components.meta("Status")
+        answer = components.meta("Status", ("", "v1"))
     operation: Json = {
         "tags": [f"{group[:1].lower()}{group[1:]}_{resource.version}"],
         "operationId": f"{word}{group}{version}{of_all}{said.scope}{resource.kind}{said.suffix}",
@@ -341,7 +361,8 @@ def _operation(verb: str, said: _Said, components: Components) -> Json:
         content = {one: {"schema": ref(f"{META}.Patch")} for one in patches}
         operation["requestBody"] = {"required": True, "content": content}
     elif verb in ("delete", "deletecollection"):
-        operation["requestBody"] = {"content": {_JSON: {"schema": components.meta("DeleteOptions")}}}
+        options = components.meta("DeleteOptions", *_places(resource))
+        operation["requestBody"] = {"content": {_JSON: {"schema": options}}}
     return operation
 
 

@@ -30,9 +30,14 @@ _META_TYPES: Final = frozenset(
         "GroupVersionForDiscovery", "GroupVersionKind", "GroupVersionResource", "LabelSelector",
         "LabelSelectorRequirement", "ListMeta", "ManagedFieldsEntry", "ObjectMeta", "OwnerReference", "Patch",
         "PatchOptions", "Preconditions", "ShardInfo", "Status", "StatusCause", "StatusDetails", "TypeMeta",
-        "WatchEvent",
+        "WatchEvent", "FieldSelectorRequirement",
     }
 )  # fmt: skip
+# Structs of one group that kinds of another hold, by what their names begin with.
+_ELSEWHERE: Final = {
+    "v1alpha3.": "io.k8s.api.scheduling.v1alpha3",
+    "v1.TopologySelector": "io.k8s.api.core.v1",
+}
 
 _PLAIN: Final[Mapping[str, Json]] = {
     "string": {"type": "string"},
@@ -76,12 +81,20 @@ class Names:
 
     def __init__(self) -> None:
         self._names: dict[int, str] = {}  # by the struct's fields, which its copies share
+        self._kinds: dict[int, Json] = {}
         found = sorted(kinds(), key=lambda one: (one[0] != "meta.k8s.io", one[0] != "", one))
         for group, version, kind in found:
-            self._name(type_of(group, version, kind), f"{_place(group)}.{version}")
+            type_ = type_of(group, version, kind)
+            self._name(type_, f"{_place(group)}.{version}")
+            shown = "" if group == "meta.k8s.io" else group
+            self._kinds.setdefault(id(type_.fields), {"group": shown, "version": version, "kind": kind})
 
     def of(self, type_: Type) -> str:
         return self._names[id(type_.fields)]
+
+    def kind_of(self, type_: Type) -> Json | None:
+        """The kind that a struct is, if it is one."""
+        return self._kinds.get(id(type_.fields))
 
     def _name(self, type_: Type, place: str) -> None:
         if type_.form != "struct":
@@ -91,7 +104,8 @@ class Names:
         if id(type_.fields) in self._names:
             return
         short = type_.name.rpartition(".")[2]
-        where = META if short in _META_TYPES else place
+        elsewhere = (there for start, there in _ELSEWHERE.items() if type_.name.startswith(start))
+        where = META if short in _META_TYPES else next(elsewhere, place)
         self._names[id(type_.fields)] = f"{where}.{short}"
         for one in type_.fields.values():
             self._name(one.type, place)
@@ -118,19 +132,29 @@ class Components:
                 schema["required"] = required
             if type_.fields:
                 fields = sorted(type_.fields.values(), key=lambda one: one.name)
-                schema["properties"] = {one.name: self._field(one) for one in fields}
+                is_plain = type_.name.endswith(".JSONSchemaProps")  # whose fields nothing is said of
+                schema["properties"] = {
+                    one.name: self._field(one, is_plain=is_plain and one.name != "default") for one in fields
+                }
             if type_.is_atomic:
                 schema["x-kubernetes-map-type"] = "atomic"
+            if name.partition(".v")[0] != META.partition(".v")[0] and (own := self._names.kind_of(type_)):
+                schema["x-kubernetes-group-version-kind"] = [own]
         if kind is not None:
             told = self.schemas[name].setdefault("x-kubernetes-group-version-kind", [])
             if kind not in told:
                 told.append(kind)
         return ref(name)
 
-    def meta(self, kind: str) -> Json:
-        return self.add(type_of("", "v1", kind))
+    def meta(self, kind: str, *places: tuple[str, str]) -> Json:
+        """Of a kind that many groups have, with those that are named: group and version."""
+        type_ = type_of("", "v1", kind)
+        made = self.add(type_)
+        for group, version in places:
+            self.add(type_, kind={"group": group, "version": version, "kind": kind})
+        return made
 
-    def _field(self, one: Field) -> Json:
+    def _field(self, one: Field, *, is_plain: bool) -> Json:
         found = self._of(one.type)
         more: Json = {}
         if one.default is not NONE:
@@ -138,17 +162,25 @@ class Components:
         elif one.type.form == "struct" and not one.is_pointer:
             more["default"] = {}
         if one.enum:
-            (found["items"] if one.type.form == "list" else more)["enum"] = list(one.enum)
-        if one.type.form == "list" and (one.type.list_type != "atomic" or one.type.is_atomic):
+            inside = {"list": "items", "map": "additionalProperties"}.get(one.type.form, "")
+            (found[inside] if inside else more)["enum"] = list(one.enum)
+        if one.type.form == "list" and (one.type.list_type != "atomic" or one.is_told):
             more["x-kubernetes-list-type"] = one.type.list_type
             if one.type.map_keys:
                 more["x-kubernetes-list-map-keys"] = list(one.type.map_keys)
+        elif one.is_told:
+            is_list = one.type.form == "bytes"  # of which Go thinks as a list
+            more["x-kubernetes-list-type" if is_list else "x-kubernetes-map-type"] = (
+                "atomic" if is_list else "granular"
+            )
         elif one.type.is_atomic and one.type.form == "map":
             more["x-kubernetes-map-type"] = "atomic"
         if one.patch_strategy:
             more["x-kubernetes-patch-strategy"] = ",".join(sorted(one.patch_strategy))
         if one.merge_key:
             more["x-kubernetes-patch-merge-key"] = one.merge_key
+        if is_plain and not more:
+            return found
         if "$ref" in found:  # nothing may stand beside a reference
             return {**more, "allOf": [found]}
         return {**found, **more}
@@ -170,15 +202,36 @@ class Components:
 
 def custom_schema(schema: Json, kind: Json, metadata: Json) -> Json:
     """A definition's own schema, with what every object has; its words are kept."""
-    shown = dict(schema)
+    shown = _explicit(schema, metadata)
     shown["type"] = "object"
     shown["properties"] = {
         "apiVersion": {"type": "string"},
         "kind": {"type": "string"},
-        **schema.get("properties", {}),
+        **shown.get("properties", {}),
         "metadata": {"allOf": [metadata]},
     }
     shown["x-kubernetes-group-version-kind"] = [kind]
+    return shown
+
+
+def _explicit(schema: Json, metadata: Json) -> Json:
+    """What Kubernetes' own words imply, said in those of OpenAPI too."""
+    shown = dict(schema)
+    if schema.get("properties"):
+        shown["properties"] = {name: _explicit(one, metadata) for name, one in schema["properties"].items()}
+    for word in ("items", "additionalProperties"):
+        if isinstance(schema.get(word), dict):
+            shown[word] = _explicit(schema[word], metadata)
+    if schema.get("x-kubernetes-int-or-string") and not any(schema.get(one) for one in ("anyOf", "allOf")):
+        shown["anyOf"] = [{"type": "integer"}, {"type": "string"}]
+    if schema.get("x-kubernetes-embedded-resource"):
+        shown["properties"] = {
+            **shown.get("properties", {}),
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            "metadata": {"allOf": [metadata]},
+        }
+        shown["required"] = [*schema.get("required", ()), "kind", "apiVersion"]
     return shown
 
 

@@ -12,14 +12,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
-from setpoint.server.http.cells.reading import Row
-from setpoint.server.http.printers import rows
+from setpoint.api.decoders import prepare
+from setpoint.server.registry.defaults.workloads import TEMPLATE_GENERATION
 from setpoint.server.registry.resources import Column, Resource
 from setpoint.server.statuses import StatusError, bad_request
+
+if TYPE_CHECKING:
+    from setpoint.server.http.cells.reading import Row
 
 Include = Literal["Metadata", "Object", "None"]
 _INCLUDES: Final[dict[str, Include]] = {
@@ -34,6 +37,7 @@ class _Cut(msgspec.Struct, gc=False):
     metadata: msgspec.Raw = msgspec.Raw(b"{}")
 
 
+_DAEMON_SET = b'{"kind":"DaemonSet","apiVersion":"apps/v1",'
 _cut = msgspec.json.Decoder(_Cut)
 _encode = msgspec.json.encode
 
@@ -52,7 +56,20 @@ def include_of(query: Mapping[str, str]) -> Include:
 def partial(data: bytes, version: str = "v1") -> bytes:
     """An object's metadata, as an object."""
     head = f'{{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/{version}","metadata":'.encode()
-    return b"%b%b}" % (head, bytes(_cut.decode(data).metadata))
+    metadata = bytes(_cut.decode(data).metadata)
+    if data.startswith(_DAEMON_SET):
+        metadata = _without_count(metadata)
+    return b"%b%b}" % (head, metadata)
+
+
+def _without_count(metadata: bytes) -> bytes:
+    """The count of a DaemonSet's templates is an annotation of the object in its version alone."""
+    found = msgspec.json.decode(metadata)
+    annotations = found.get("annotations") or {}
+    annotations.pop(TEMPLATE_GENERATION, None)
+    if not annotations:
+        found.pop("annotations", None)
+    return _encode(found)
 
 
 def partial_list(metadata: bytes, items: Sequence[bytes], version: str = "v1") -> bytes:
@@ -127,6 +144,8 @@ def table_rows(
 ) -> bytes:
     """The rows, as the inside of a JSON list."""
     objects: list[dict[str, Any]] = [msgspec.json.decode(one) for one in items]
+    from setpoint.server.http.printers import rows  # noqa: PLC0415 - of every kind, and for people alone
+
     found = rows(resource, objects, now, is_list=is_list)
     return b",".join(_row(row, data, include, version) for row, data in zip(found, items, strict=True))
 
@@ -157,3 +176,6 @@ def _go_type(resource: Resource, kind: str) -> str:
     if resource.is_custom:
         return "*unstructured.Unstructured" + ("List" if kind != resource.kind else "")
     return f"*{resource.group.partition('.')[0] or 'core'}.{kind}"
+
+
+prepare(_Version)

@@ -64,18 +64,11 @@ class Frames:
         return _Frame(head + before, after + b"}\n")
 
 
-class WatchStream:
-    """The body of a watch's answer.  ``end``, called from another task, ends it in order."""
+class Stream:
+    """The body of an answer that goes on.  ``end``, called from another task, ends it in order."""
 
-    def __init__(
-        self,
-        watching: Watching,
-        resource: Resource,
-        lines: AsyncGenerator[bytes, None],
-        opened: set[WatchStream],
-    ) -> None:
+    def __init__(self, resource: Resource, lines: AsyncGenerator[bytes, None], opened: set[Stream]) -> None:
         self.resource = resource
-        self._watching = watching
         self._lines = lines
         self._opened = opened  # those that are not closed yet, this one among them
         opened.add(self)
@@ -109,15 +102,35 @@ class WatchStream:
 
     def end_after_events(self) -> None:
         """End it when what has happened until now is sent."""
-        self._watching.end()
+        self.end()
 
     async def aclose(self) -> None:
         """Also where nothing was ever read."""
         self._is_ended = True
         self._opened.discard(self)
-        self._watching.close()
         await self._lines.aclose()
         self.closed.set()
+
+
+class WatchStream(Stream):
+    """The body of a watch's answer."""
+
+    def __init__(
+        self,
+        watching: Watching,
+        resource: Resource,
+        lines: AsyncGenerator[bytes, None],
+        opened: set[Stream],
+    ) -> None:
+        super().__init__(resource, lines, opened)
+        self._watching = watching
+
+    def end_after_events(self) -> None:
+        self._watching.end()
+
+    async def aclose(self) -> None:
+        self._watching.close()
+        await super().aclose()
 
 
 async def lines(

@@ -1,9 +1,10 @@
-"""The classes that a new object names: filled in where it names none, refused where there is none such.
+"""What the server itself adds to a new object: the classes that it names none of, tolerations, protection.
 
-Priorities and run times of pods, storage of claims, classes of ingresses.  Nobody owns what is filled in
-here: managedFields are set before.  Pure but for the look into the store, which is handed in; in place.
+Priorities and run times of pods, storage of claims, classes of ingresses; a class that is named and is not
+there is refused.  Nobody owns what is filled in here: managedFields are set before.  Pure but for the look
+into the store, which is handed in; in place.
 
-Not here: webhooks, limit ranges, quotas, pod security.
+Not here: webhooks, policies, limit ranges, quotas, pod security (``server/admission``).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from setpoint.server.registry.beginnings import PRIORITIES
+from setpoint.server.registry.beginnings import PRIORITIES, add_taint, add_tolerations, protect
 from setpoint.server.registry.resources import Object
 from setpoint.server.statuses import StatusError, forbidden
 
@@ -56,6 +57,7 @@ def _pod(obj: Object, look: Look) -> None:
     _fill(obj, "priority", chosen["value"], "integer value of priority")
     policy = chosen.get("preemptionPolicy") or "PreemptLowerPriority"
     _fill(obj, "preemptionPolicy", policy, "string value of PreemptionPolicy")
+    add_tolerations(spec)
 
 
 def _fill(obj: Object, field: str, computed: int | str, what: str) -> None:
@@ -69,7 +71,20 @@ def _fill(obj: Object, field: str, computed: int | str, what: str) -> None:
     obj["spec"][field] = computed
 
 
+def _node(obj: Object, look: Look) -> None:  # noqa: ARG001
+    add_taint(obj)
+
+
+def _volume(obj: Object, look: Look) -> None:  # noqa: ARG001
+    protect(obj, "kubernetes.io/pv-protection")
+
+
+def _attributes_class(obj: Object, look: Look) -> None:  # noqa: ARG001
+    protect(obj, "kubernetes.io/vac-protection")
+
+
 def _claim(obj: Object, look: Look) -> None:
+    protect(obj, "kubernetes.io/pvc-protection")
     said = _OLD_STORAGE in (obj["metadata"].get("annotations") or {})
     if said or "storageClassName" in obj.get("spec", {}):
         return
@@ -109,7 +124,10 @@ def _refused(pod: Object, why: str) -> StatusError:
 
 
 _ADMITTED: Final[Mapping[str, Callable[[Object, Look], None]]] = {
-    "pods": _pod,
+    "nodes": _node,
     "persistentvolumeclaims": _claim,
+    "persistentvolumes": _volume,
+    "pods": _pod,
+    "volumeattributesclasses.storage.k8s.io": _attributes_class,
     "ingresses.networking.k8s.io": _ingress,
 }

@@ -42,7 +42,6 @@ def add_tolerations(spec: Object) -> None:
 
 def _pod(obj: Object) -> None:
     spec = obj["spec"]
-    add_tolerations(spec)
     spec.setdefault("priority", PRIORITIES.get(spec.get("priorityClassName", ""), 0))
     spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
     obj["status"] = {"phase": "Pending", "qosClass": qos_class(spec)}
@@ -84,7 +83,8 @@ def _namespace(obj: Object) -> None:
     obj["status"] = {"phase": "Active"}
 
 
-def _node(obj: Object) -> None:
+def add_taint(obj: Object) -> None:
+    """A new node takes no pods until somebody says that it is ready."""
     spec = obj.setdefault("spec", {})
     taints = spec.get("taints") or []
     if not any(one.get("key") == _NOT_READY for one in taints):
@@ -92,20 +92,15 @@ def _node(obj: Object) -> None:
 
 
 def _volume(obj: Object) -> None:
-    _protect(obj, "kubernetes.io/pv-protection")
     obj["status"] = {"phase": "Pending", "lastPhaseTransitionTime": obj["metadata"]["creationTimestamp"]}
 
 
 def _claim(obj: Object) -> None:
-    _protect(obj, "kubernetes.io/pvc-protection")
     obj["status"] = {"phase": "Pending"}
 
 
-def _attributes_class(obj: Object) -> None:
-    _protect(obj, "kubernetes.io/vac-protection")
-
-
-def _protect(obj: Object, finalizer: str) -> None:
+def protect(obj: Object, finalizer: str) -> None:
+    """It is not deleted while it is used."""
     finalizers = obj["metadata"].get("finalizers") or []
     if finalizer not in finalizers:
         obj["metadata"]["finalizers"] = [*finalizers, finalizer]
@@ -121,10 +116,8 @@ def _definition(obj: Object) -> None:
 _BEGINNINGS: Final[Mapping[str, Callable[[Object], None]]] = {
     "customresourcedefinitions.apiextensions.k8s.io": _definition,
     "namespaces": _namespace,
-    "nodes": _node,
     "persistentvolumeclaims": _claim,
     "persistentvolumes": _volume,
     "pods": _pod,
     "services": allocation.fill,
-    "volumeattributesclasses.storage.k8s.io": _attributes_class,
 }

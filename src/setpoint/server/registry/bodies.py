@@ -29,7 +29,6 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from setpoint.api import yaml
 from setpoint.server.golang import quoted
 from setpoint.server.registry import protobuf
 from setpoint.server.registry.doubled import Doubled, plain
@@ -61,7 +60,7 @@ def media_type(content_type: str) -> str:
     return content_type.partition(";")[0].strip().lower() or JSON
 
 
-def read(body: bytes, content_type: str, kind: str) -> Read:
+def read(body: bytes, content_type: str, kind: str, api_version: str = "") -> Read:
     media = media_type(content_type)
     try:
         if media == JSON:
@@ -69,7 +68,8 @@ def read(body: bytes, content_type: str, kind: str) -> Read:
         if media == YAML:
             return read_yaml(body)
         if media == PROTOBUF:
-            return Read(no_deeper(protobuf.read(body), len(body) // 2), [])
+            found = protobuf.read(body, api_version, kind if api_version else "")
+            return Read(no_deeper(found, len(body) // 2), [])
     except _NotJson as error:
         raise unrecognized(kind, f"couldn't get version/kind; json parse error: {error}", body) from None
     except ValueError as error:
@@ -92,12 +92,12 @@ def unrecognized(kind: str, why: str, body: bytes) -> StatusError:
 
 
 def read_object(body: bytes, content_type: str, group: str, version: str, kind: str) -> Decoded:
-    value, texts = read(body, content_type, kind)
-    obj = _an_object({} if value is None else value, kind, body)
     api_version = f"{group}/{version}" if group else version
+    value, texts = read(body, content_type, kind, api_version)
+    obj = _an_object({} if value is None else value, kind, body)
     said_version, said_kind = obj.get("apiVersion") or api_version, obj.get("kind") or kind
     if said_version != api_version or said_kind != kind:
-        raise _other_kind(said_version, said_kind, kind, body)
+        raise _other_kind(said_version, said_kind, (group, kind), body)
     for name, value in (("kind", kind), ("apiVersion", api_version)):
         if not obj.get(name):
             obj[name] = value
@@ -152,8 +152,9 @@ def _kind(value: Any) -> str:
     return "string" if isinstance(value, str) else "array" if isinstance(value, list) else "object"
 
 
-def _other_kind(said_version: str, said_kind: str, kind: str, body: bytes) -> StatusError:
+def _other_kind(said_version: str, said_kind: str, wanted: tuple[str, str], body: bytes) -> StatusError:
     """400 for an object of another kind, or of one that there is not."""
+    group, kind = wanted
     if said_version.count("/") > 1:
         return unrecognized(kind, f"unexpected GroupVersion string: {said_version}", body)
     short = said_version.rpartition("/")[2]
@@ -162,7 +163,8 @@ def _other_kind(said_version: str, said_kind: str, kind: str, body: bytes) -> St
         'in scheme "pkg/runtime/scheme.go:111"'
     )
     if protobuf.is_kind(said_version, said_kind):
-        why = f"converting ({short}.{said_kind}) to (core.{kind}): unknown conversion"
+        internal = f"{group.partition('.')[0] or 'core'}.{kind}"
+        why = f"converting ({short}.{said_kind}) to ({internal}): unknown conversion"
     return bad_request(f'{said_kind} in version "{short}" cannot be handled as a {kind}: {why}')
 
 
@@ -276,6 +278,8 @@ def read_yaml(body: bytes) -> Read:
         value = _whole_json(body)
         if value is not None:
             return Read(value, [])
+    from setpoint.api import yaml  # noqa: PLC0415 - large, and most bodies are JSON
+
     doubled: list[tuple[int, str]] = []
     try:
         value = yaml.load_first(body, doubled)

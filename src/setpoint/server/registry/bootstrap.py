@@ -5,6 +5,8 @@ Made through the registry like anything else; what is already there stays as it 
 
 from __future__ import annotations
 
+import asyncio
+
 import msgspec
 
 from setpoint.server.registry.beginnings import PRIORITIES
@@ -29,16 +31,18 @@ _KUBERNETES: Object = {
 
 
 async def bootstrap(registry: Registry) -> None:
-    for name in _NAMESPACES:
-        await _create(registry, "namespaces", "", {"metadata": {"name": name}})
-    for name, value in PRIORITIES.items():
-        priority = {
-            "metadata": {"name": name},
-            "value": value,
-            "description": "for pods of the cluster's own",
-        }
-        await _create(registry, "priorityclasses", "", priority, group="scheduling.k8s.io")
+    """What lies nowhere comes together: on a disk that is one wait, and not one for each."""
+    namespaces = [_create(registry, "namespaces", "", {"metadata": {"name": name}}) for name in _NAMESPACES]
+    priorities = [
+        _create(registry, "priorityclasses", "", _priority(name, value), group="scheduling.k8s.io")
+        for name, value in PRIORITIES.items()
+    ]
+    await asyncio.gather(*namespaces, *priorities)
     await _create(registry, "services", "default", _KUBERNETES)
+
+
+def _priority(name: str, value: int) -> Object:
+    return {"metadata": {"name": name}, "value": value, "description": "for pods of the cluster's own"}
 
 
 async def _create(registry: Registry, plural: str, namespace: str, obj: Object, *, group: str = "") -> None:

@@ -6,19 +6,23 @@ with.  What is filled in, refused and written comes from ``defaults``, ``validat
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from setpoint.api.patches import same
+from setpoint.server.golang import quoted
 from setpoint.server.registry import facts, selectable
 from setpoint.server.registry.allocation import Allocations, carry_over
 from setpoint.server.registry.beginnings import add_tolerations, begin
-from setpoint.server.registry.conform import conform
+from setpoint.server.registry.conform import WrongType, conform
 from setpoint.server.registry.defaults import table as defaults
+from setpoint.server.registry.defaults.workloads import TEMPLATE_GENERATION
 from setpoint.server.registry.emit import emit
 from setpoint.server.registry.metadata import bump_generation
 from setpoint.server.registry.resources import (
     Decoded,
+    Family,
     NameRule,
     Object,
     PlainStrategy,
@@ -100,9 +104,8 @@ _ORPHAN_WARNINGS = {
     )
 }
 _STORED_AS = {("events.k8s.io", "events"): "events"}
-# Served by something behind a real API server (a kubelet, an authenticator): not by this one.
-_NOT_HERE = frozenset({"attach", "exec", "log", "portforward", "proxy", "token"})
-_TEMPLATES = "deprecated.daemonset.template.generation"
+# Served by something behind a real API server (a kubelet): not by this one.
+_NOT_HERE = frozenset({"attach", "exec", "portforward", "proxy"})
 _LABELS_STAY = frozenset({"deployments.apps"})  # under /status; elsewhere labels may be changed there
 
 
@@ -131,7 +134,10 @@ class BuiltinStrategy(PlainStrategy):
         return f"<BuiltinStrategy of {self._stored}>"
 
     def conform(self, obj: Object) -> Decoded:
-        return conform(obj, self._type)
+        decoded = conform(obj, self._type)
+        if self._stored == "daemonsets.apps":
+            _check_count(decoded.object)
+        return decoded
 
     def default(self, obj: Object) -> None:
         defaults.default(*self._kind, obj)
@@ -176,11 +182,11 @@ class BuiltinStrategy(PlainStrategy):
 
     def _count_template(self, new: Object, old: Object) -> None:
         """A DaemonSet counts its templates in an annotation, which nobody else may set."""
-        count = int((old["metadata"].get("annotations") or {}).get(_TEMPLATES, "1"))
+        count = int((old["metadata"].get("annotations") or {}).get(TEMPLATE_GENERATION, "1"))
         if not same(self.emit(new)["spec"]["template"], self.emit(old)["spec"]["template"]):
             count += 1
         annotations = new["metadata"].get("annotations") or {}
-        new["metadata"]["annotations"] = {**annotations, _TEMPLATES: str(count)}
+        new["metadata"]["annotations"] = {**annotations, TEMPLATE_GENERATION: str(count)}
 
     def _is_other(self, new: Object, old: Object) -> bool:
         """Whether what is wanted has changed, not what is said about it."""
@@ -214,6 +220,19 @@ class BuiltinStrategy(PlainStrategy):
     def release(self, obj: Object) -> None:
         if self._stored == "services":
             self._allocations.release(obj)
+
+
+def _check_count(daemon_set: Object) -> None:
+    """What counts the templates is a number, in its plainest form."""
+    annotations = (daemon_set.get("metadata") or {}).get("annotations") or {}
+    said = annotations.get(TEMPLATE_GENERATION)
+    if said is None:
+        return
+    if re.fullmatch(r"[+-]?[0-9]+", said, re.ASCII) is None:
+        raise WrongType(f"strconv.ParseInt: parsing {quoted(said)}: invalid syntax")
+    if not -(2**63) <= int(said) < 2**63:
+        raise WrongType(f"strconv.ParseInt: parsing {quoted(said)}: value out of range")
+    annotations[TEMPLATE_GENERATION] = str(int(said))
 
 
 _DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
@@ -344,10 +363,12 @@ _PREPARATIONS: Mapping[str, Callable[[Object, Object], None]] = {
 
 def builtin_resources(allocations: Allocations) -> Iterable[Resource]:
     """Every resource of Kubernetes that this server serves."""
+    autoscalers: dict[str, Resource] = {}
+    family = Family("", autoscalers)
     for served in facts.resources():
         kind_type = facts.type_of(served.group, served.version, served.kind)
         made = DefinitionStrategy if _stored_as(served) == _DEFINITIONS else BuiltinStrategy
-        yield Resource(
+        resource = Resource(
             group=served.group,
             version=served.version,
             plural=served.plural,
@@ -364,7 +385,11 @@ def builtin_resources(allocations: Allocations) -> Iterable[Resource]:
             columns=served.columns,
             stored_as=_STORED_AS.get((served.group, served.plural), ""),
             deprecation=served.deprecation,
+            family=family if served.group == "autoscaling" else None,
         )
+        if resource.family is not None:
+            autoscalers[resource.api_version] = resource
+        yield resource
 
 
 def _is_served(below: Subresource) -> bool:

@@ -99,10 +99,17 @@ def _struct_check(type: Type) -> _Check:  # noqa: A002
     def check(value: Any) -> bool:
         if value.__class__ is not dict:
             return False
+        nulls: list[str] = []
         for key, inner in value.items():
             look = checks.get(key)
-            if look is None or not look(inner):
+            if look is None:
                 return False
+            if not look(inner):
+                if inner is not None:
+                    return False
+                nulls.append(key)
+        for key in nulls:  # as in every pod: the times of conditions that were never probed
+            del value[key]
         return True
 
     _CHECKS[type] = check  # before its fields: it may hold itself

@@ -1,13 +1,18 @@
 """One object, two versions: Events of two groups, autoscalers of two versions, custom kinds of several.
 
-An object is stored as it was written and shown as it is asked for.  Pure.
+A built-in object is stored as it was written and shown as it is asked for.  A custom one is stored in the
+version that its definition says: with what that version's schema knows of it, whichever version it was
+written in.  Read, it gets that version's defaults, and another version shows what its own schema knows.
+
+Pure.
 """
 
 from __future__ import annotations
 
-import json
-from typing import Any
+import msgspec
 
+from setpoint.server.registry.autoscalers import to_v1, to_v2
+from setpoint.server.registry.managed.managers import Versions
 from setpoint.server.registry.resources import Object, Resource
 
 _EVENT_FIELDS = {  # core/v1 → events.k8s.io/v1; the other names are the same
@@ -19,91 +24,63 @@ _EVENT_FIELDS = {  # core/v1 → events.k8s.io/v1; the other names are the same
     "count": "deprecatedCount",
     "reportingComponent": "reportingController",
 }
-_METRICS = "autoscaling.alpha.kubernetes.io/metrics"
-_BEHAVIOR = "autoscaling.alpha.kubernetes.io/behavior"
-_CONDITIONS = "autoscaling.alpha.kubernetes.io/conditions"
-_CURRENT = "autoscaling.alpha.kubernetes.io/current-metrics"
+_decode = msgspec.json.decode
+_encode = msgspec.json.encode
 
 
 def converted(obj: Object, resource: Resource) -> Object:
     """The object in the resource's version."""
     was = obj["apiVersion"]
-    shown: Object = {"kind": resource.kind, "apiVersion": resource.api_version}
-    shown |= {name: value for name, value in obj.items() if name not in shown}
+    made: Object = {"kind": resource.kind, "apiVersion": resource.api_version}
+    made |= {name: value for name, value in obj.items() if name not in made}
     if resource.is_custom:
-        return resource.strategy.emit(resource.strategy.revive(shown))
+        written = resource.family.members.get(was, resource) if resource.family is not None else resource
+        made = written.strategy.revive(made)
+        if written.api_version != resource.api_version:
+            made = resource.strategy.adopt(made)
+        return resource.strategy.emit(made)
     if was == resource.api_version:
-        return shown
+        return made
     if resource.kind == "Event":
         names = _EVENT_FIELDS if resource.group else {new: old for old, new in _EVENT_FIELDS.items()}
-        shown = {names.get(name, name): value for name, value in shown.items()}
+        made = {names.get(name, name): value for name, value in made.items()}
     elif resource.kind == "HorizontalPodAutoscaler":
-        _to_v1(shown) if resource.version == "v1" else _to_v2(shown)
-    return resource.strategy.emit(shown)
+        to_v1(made) if resource.version == "v1" else to_v2(made)
+    return resource.strategy.emit(made)
 
 
-def _to_v1(obj: Object) -> None:
-    spec, status = dict(obj.get("spec") or {}), dict(obj.get("status") or {})
-    annotations = dict(obj["metadata"].get("annotations") or {})
-    others = []
-    for metric in spec.pop("metrics", None) or []:
-        target = _cpu_utilization(metric)
-        if target is None:
-            others.append(metric)
-        else:
-            spec["targetCPUUtilizationPercentage"] = target
-    current = status.pop("currentMetrics", None) or []
-    for metric in current:
-        resource = metric.get("resource") or {}
-        if resource.get("name") == "cpu" and "averageUtilization" in resource.get("current", {}):
-            status["currentCPUUtilizationPercentage"] = resource["current"]["averageUtilization"]
-    for key, value in (
-        (_METRICS, others),
-        (_BEHAVIOR, spec.pop("behavior", None)),
-        (_CONDITIONS, status.pop("conditions", None)),
-        (_CURRENT, current),
-    ):
-        if value:
-            annotations[key] = json.dumps(value, separators=(",", ":"))
-    _put(obj, spec, status, annotations)
+def is_stored_otherwise(resource: Resource) -> bool:
+    """Whether what is written in this version is stored in another."""
+    return resource.family is not None and resource.family.storage not in ("", resource.api_version)
 
 
-def _to_v2(obj: Object) -> None:
-    spec, status = dict(obj.get("spec") or {}), dict(obj.get("status") or {})
-    annotations = dict(obj["metadata"].get("annotations") or {})
-    metrics: list[Any] = json.loads(annotations.pop(_METRICS, "[]"))
-    target = spec.pop("targetCPUUtilizationPercentage", None)
-    if target is not None:
-        wanted = {"type": "Utilization", "averageUtilization": target}
-        metrics.insert(0, {"type": "Resource", "resource": {"name": "cpu", "target": wanted}})
-    if metrics:
-        spec["metrics"] = metrics
-    if _BEHAVIOR in annotations:
-        spec["behavior"] = json.loads(annotations.pop(_BEHAVIOR))
-    if _CONDITIONS in annotations:
-        status["conditions"] = json.loads(annotations.pop(_CONDITIONS))
-    status.pop("currentCPUUtilizationPercentage", None)
-    status["currentMetrics"] = json.loads(annotations.pop(_CURRENT, "null"))
-    _put(obj, spec, status, annotations)
+def stored(obj: Object, resource: Resource) -> Object:
+    """An object that was written in the resource's version, as it is stored."""
+    if resource.family is None or not is_stored_otherwise(resource):
+        return obj
+    storage = resource.family.members[resource.family.storage]
+    copy: Object = _decode(_encode(obj))
+    made = storage.strategy.emit(storage.strategy.adopt(copy))
+    # Begun otherwise than ``Resource.head``: what is left out is filled in whenever it is read.
+    return {"apiVersion": made["apiVersion"], **made}
 
 
-def _cpu_utilization(metric: dict[str, Any]) -> int | None:
-    resource = metric.get("resource") or {}
-    target = resource.get("target") or {}
-    if (
-        metric.get("type") == "Resource"
-        and resource.get("name") == "cpu"
-        and target.get("type") == "Utilization"
-    ):
-        found: int | None = target.get("averageUtilization")
-        return found
-    return None
+def shown(kept: Object, resource: Resource) -> Object:
+    """What a reader will see of an object that is about to be stored."""
+    return converted(kept, resource) if is_stored_otherwise(resource) else kept
 
 
-def _put(obj: Object, spec: Object, status: Object, annotations: dict[str, str]) -> None:
-    obj["spec"], obj["status"] = spec, status
-    metadata = dict(obj["metadata"])
-    metadata.pop("annotations", None)
-    if annotations:
-        metadata["annotations"] = annotations
-    obj["metadata"] = metadata
+def versions_of(resource: Resource) -> Versions | None:
+    """The versions of a kind in which fields of its objects may be owned, where there can be several."""
+    family = resource.family
+    if family is None:
+        return None
+
+    def told(obj: Object, api_version: str) -> Object:
+        """In another version; a custom object is the same in each."""
+        if resource.is_custom:
+            return obj
+        whole = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": {}, **obj}
+        return converted(whole, family.members[api_version])
+
+    return Versions({name: one.type for name, one in family.members.items()}, told)

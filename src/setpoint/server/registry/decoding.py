@@ -12,6 +12,8 @@ from typing import Any
 from setpoint.server.golang import encoded
 from setpoint.server.registry import bodies
 from setpoint.server.registry.conform import WrongType, conform, wrong_type
+from setpoint.server.registry.facts import type_of
+from setpoint.server.registry.managed.typed import copied
 from setpoint.server.registry.requests import Ask, Validation
 from setpoint.server.registry.resources import Decoded, Object, Resource
 from setpoint.server.registry.types import Type
@@ -41,8 +43,9 @@ def read_plain(ask: Ask, kind: Resource) -> Object:
         raise wrong_type(wrong, kind.kind, kind.version) from None
 
 
-def plain_patched(obj: Object, kind: Resource) -> Object:
+def plain_patched(obj: Object, kind: Resource, old: Object) -> Object:
     """What a patch left of such an object."""
+    obj = _of_kind(obj, kind, old)
     try:
         return conform(obj, kind.type).object
     except WrongType as wrong:
@@ -81,19 +84,40 @@ def read_options(ask: Ask, type: Type) -> Object:  # noqa: A002 - the word of th
 def conform_patched(obj: Object, resource: Resource, old: Object | None = None) -> Decoded:
     """What a patch left of ``old``, as an object of its kind."""
     if not resource.is_custom:
-        said = {name: value for name, value in obj.items() if value or name not in ("kind", "apiVersion")}
-        obj = {"kind": resource.kind, "apiVersion": resource.api_version} | said
-        if obj["kind"] != resource.kind:
-            was = f"{resource.version}.{obj['kind']}"
-            wanted = f"{resource.group.partition('.')[0] or 'core'}.{resource.kind}"
-            raise _patch_invalid(obj, old, f"converting ({was}) to ({wanted}): unknown conversion")
-        if obj["apiVersion"] != resource.api_version:
-            told = f'no kind "{resource.kind}" is registered for version "{obj["apiVersion"]}"'
-            raise _patch_invalid(obj, old, f'{told} in scheme "pkg/runtime/scheme.go:111"')
+        obj = _of_kind(obj, resource, old)
     try:
         return resource.strategy.conform(obj)
     except WrongType as wrong:
         raise _patch_invalid(obj, old, str(wrong)) from None
+
+
+def _of_kind(obj: Object, resource: Resource, old: Object | None) -> Object:
+    """What says of itself what it is, or leaves its kind out; all else is refused."""
+    for name in ("apiVersion", "kind"):
+        if not isinstance(said := obj.get(name), str | None):
+            told = f"cannot unmarshal {_go_kind(said)} into Go struct field .{name} of type string"
+            raise _patch_invalid(obj, old, f"couldn't get version/kind; json parse error: json: {told}")
+    if not obj.get("apiVersion"):  # then nothing of it is read
+        name = (old or {}).get("metadata", {}).get("name", "")
+        told = f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        refusal = bad_request(told)
+        unread = sorted(set(obj) - {"kind", "apiVersion"})
+        refusal.warnings = tuple(f'unknown field "{one}"' for one in unread)
+        raise refusal
+    obj = obj if obj.get("kind") else {**obj, "kind": resource.kind}
+    kind, version = obj["kind"], obj["apiVersion"]
+    if (kind, version) == (resource.kind, resource.api_version):
+        return obj
+    group, _, short = version.rpartition("/")
+    try:
+        conform(copied(obj), type_of(group, short, kind))
+    except KeyError:
+        told = f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
+        raise _patch_invalid(obj, old, told) from None
+    except WrongType as wrong:
+        raise _patch_invalid(obj, old, str(wrong)) from None
+    wanted = f"{resource.group.partition('.')[0] or 'core'}.{resource.kind}"
+    raise _patch_invalid(obj, old, f"converting ({short}.{kind}) to ({wanted}): unknown conversion")
 
 
 def check_patched(decoded: Decoded, obj: Object, old: Object | None, validation: Validation) -> list[str]:
@@ -134,14 +158,23 @@ def read_intent(ask: Ask, validation: Validation) -> tuple[Object, list[str]]:
     metadata = value.get("metadata")
     if metadata is None:
         metadata = value["metadata"] = {}
-    if not isinstance(metadata, dict):
-        raise bad_request(f"error decoding YAML: metadata: {_not_a_map(metadata)}")
-    if metadata.get("managedFields") is not None:
+    if isinstance(metadata, dict) and isinstance(metadata.get("managedFields"), list):
         raise bad_request("metadata.managedFields must be nil")
     return value, list(doubled) if validation == "Warn" else []
 
 
+def is_named(intent: Object) -> bool:
+    """Whether an intent has metadata that can be looked at before its type is checked."""
+    metadata = intent.get("metadata")
+    return isinstance(metadata, dict) and all(
+        isinstance(metadata.get(name), str | None) for name in ("name", "namespace", "uid")
+    )
+
+
 def _not_a_map(value: Any) -> str:
-    kinds = {bool: "bool", list: "array", str: "string", type(None): "null"}
-    kind = kinds.get(type(value), "number")
-    return f"json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"
+    return f"json: cannot unmarshal {_go_kind(value)} into Go value of type map[string]interface {{}}"
+
+
+def _go_kind(value: Any) -> str:
+    kinds = {bool: "bool", list: "array", str: "string", dict: "object", type(None): "null"}
+    return kinds.get(type(value), "number")

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple
 
-from setpoint.server.registry.crd import lifecycle
 from setpoint.server.registry.metadata import bump_generation, is_deleting, timestamp
 from setpoint.server.registry.requests import is_true, options_invalid
 from setpoint.server.registry.resources import Object, Resource
@@ -33,7 +32,7 @@ class DeleteOptions(NamedTuple):
 
 def delete_options(body: Mapping[str, Any], query: Mapping[str, str]) -> DeleteOptions:
     """From the body, or where there is none from the query; checked."""
-    given: Mapping[str, Any] = body or _from_query(query)
+    given: Mapping[str, Any] = body or from_query(query)
     dry_run, policy = given.get("dryRun") or [], given.get("propagationPolicy")
     orphans, grace = given.get("orphanDependents"), given.get("gracePeriodSeconds")
     errors: list[FieldError] = []
@@ -57,7 +56,7 @@ def delete_options(body: Mapping[str, Any], query: Mapping[str, str]) -> DeleteO
     )
 
 
-def _from_query(query: Mapping[str, str]) -> dict[str, Any]:
+def from_query(query: Mapping[str, str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if query.get("dryRun"):
         found["dryRun"] = [query["dryRun"]]
@@ -98,6 +97,12 @@ def _mismatch(what: str, said: str, found: str, happened: str) -> str:
     )
 
 
+def mark(obj: Object) -> tuple[str | None, int | None]:
+    """When an object goes, and how long it was given."""
+    metadata = obj["metadata"]
+    return metadata.get("deletionTimestamp"), metadata.get("deletionGracePeriodSeconds")
+
+
 def decide(obj: Object, resource: Resource, options: DeleteOptions, now: datetime) -> Decision:
     """``obj`` is changed in place where it is marked."""
     metadata = obj["metadata"]
@@ -113,6 +118,8 @@ def decide(obj: Object, resource: Resource, options: DeleteOptions, now: datetim
     if _is_namespace(resource):
         obj.setdefault("status", {})["phase"] = "Terminating"
     elif resource.stored == _DEFINITIONS:
+        from setpoint.server.registry.crd import lifecycle  # noqa: PLC0415 - definitions alone have one
+
         obj["status"] = lifecycle.deleting_status(obj, now=timestamp(now))
     else:
         metadata["deletionGracePeriodSeconds"] = grace

@@ -26,8 +26,17 @@ class Doubled(dict[str, Any]):
 
 def plain(value: Any) -> tuple[Any, list[str]]:
     """The value without any of them, and ``duplicate field "spec.a"`` for each key that appeared twice."""
+    if _is_plain(value):
+        return value, []
     texts: dict[str, None] = {}
     return _plain(value, "", texts), list(texts)[:_MOST_TEXTS]
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether there are none, as nearly always."""
+    if value.__class__ is dict:
+        return all(map(_is_plain, value.values()))
+    return all(map(_is_plain, value)) if value.__class__ is list else not isinstance(value, dict | list)
 
 
 def _plain(value: Any, path: str, texts: dict[str, None]) -> Any:

@@ -16,7 +16,7 @@ The object has passed ``conform``: its texts are canonical, its fields are those
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from setpoint.server.registry.forms import zero
@@ -50,14 +50,11 @@ def _walk_of(type: Type) -> _Walk | None:  # noqa: A002
 
 def _struct(type: Type) -> _Walk:  # noqa: A002
     # Of each field: its walk, what is written where nothing was said (or _NEVER), whether empty is left out.
-    plan: dict[str, tuple[_Walk | None, Any, bool]] = {}
-    order = {name: place for place, name in enumerate(type.fields)}
-    always: dict[str, None] = {}
+    plan: list[tuple[str, _Walk | None, Any, bool]] = []
 
     def walk(value: Object) -> Object:
         emitted: Object = {}
-        for name in sorted({**always, **value}, key=order.__getitem__):
-            inner, empty, drops_empty = plan[name]
+        for name, inner, empty, drops_empty in plan:
             said = value.get(name)
             if said is None:
                 if empty is not _NEVER:
@@ -71,11 +68,45 @@ def _struct(type: Type) -> _Walk:  # noqa: A002
 
     _WALKS[type] = walk  # before its fields: it may hold itself
     for name, field in type.fields.items():
-        empty = _empty(field)
-        plan[name] = (_walk_of(field.type), empty, _drops_empty(field))
-        if empty is not _NEVER:
-            always[name] = None
+        plan.append((name, _walk_of(field.type), _empty(field), _drops_empty(field)))
     return walk
+
+
+def told(obj: Object, type: Type) -> tuple[Object, list[tuple[Object, str]]]:  # noqa: A002
+    """As ``emit``, but with the empty lists and maps that were said, where one is written in any case.
+
+    Whoever says them owns them, though they are stored as null.  Also what holds them, and by which name.
+    """
+    emitted, found = emit(obj, type), []
+    for path in _always_written(type):
+        holder, into = obj, emitted
+        for step in path[:-1]:
+            holder, into = holder.get(step) or {}, into.get(step) or {}
+        said = holder.get(path[-1])
+        if said is not None and not said and path[-1] in into:
+            into[path[-1]] = said
+            found.append((into, path[-1]))
+    return emitted, found
+
+
+_PATHS: Final[dict[Type, tuple[tuple[str, ...], ...]]] = {}  # of shipped types, as above
+
+
+def _always_written(type: Type) -> tuple[tuple[str, ...], ...]:  # noqa: A002
+    """Where a type has lists and maps that are null where they are empty, outside of other lists and maps."""
+    found = _PATHS.get(type)
+    if found is None:
+        found = _PATHS[type] = tuple(_written_paths(type, (type,)))
+    return found
+
+
+def _written_paths(type: Type, above: tuple[Type, ...]) -> Iterator[tuple[str, ...]]:  # noqa: A002
+    for name, field in type.fields.items():
+        if field.type.form in ("list", "map") and field.is_emitted_empty:
+            yield (name,)
+        elif field.type.form == "struct" and field.type not in above:
+            for path in _written_paths(field.type, (*above, field.type)):
+                yield (name, *path)
 
 
 _NEVER: Final = object()

@@ -1,8 +1,8 @@
 """What is known of the built-in kinds: which are served and how, and the type of each.
 
 The facts are one table in the wheel, ``facts.json.z``, made by ``tools/facts`` from Kubernetes' Go types and
-a real kube-apiserver.  It is read once, on first use; a type is built when it, or something that holds it, is
-first asked for.  What this hands out is shared and never changes.
+a real kube-apiserver.  It is read once, on first use, and the fields of a type when they are first looked at:
+of most kinds a server never sees an object.  What this hands out is shared and never changes.
 
 - ``resources()``: every resource that the real server serves, in its order.
 - ``type_of(group, version, kind)``: the ``Type`` of a kind, of its list, or of a kind that every version has
@@ -18,8 +18,8 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 from functools import cache
-from importlib.resources import files
-from threading import Lock
+from pathlib import Path
+from threading import RLock
 from typing import Any, Final, NamedTuple, cast
 
 import msgspec
@@ -80,7 +80,7 @@ def type_of(group: str, version: str, kind: str) -> Type:
 
 @cache
 def _table() -> dict[str, Any]:
-    packed = files("setpoint.server.registry").joinpath("facts.json.z").read_bytes()
+    packed = Path(__file__).with_name("facts.json.z").read_bytes()
     return cast("dict[str, Any]", msgspec.json.decode(zlib.decompress(packed)))
 
 
@@ -113,9 +113,8 @@ def _below(name: str, kind: str, group: str, version: str, verbs: list[str]) -> 
 
 # --- types
 
-# Rows that are built.  A struct is in it before its fields are, since it may hold itself: hence the lock.
-_BUILT: Final[dict[int, Type]] = {}
-_BUILDING: Final = Lock()
+_BUILT: Final[dict[int, Type]] = {}  # rows
+_BUILDING: Final = RLock()  # servers in several threads share them
 
 _SCALARS: Final[dict[str, Form]] = {
     "string": "string",
@@ -131,6 +130,29 @@ _SCALARS: Final[dict[str, Form]] = {
 _STRUCTS: Final = frozenset({"struct", "time", "microtime", "duration", "quantity", "int-or-string", "any"})
 
 
+class _Struct(Type):
+    """A struct that reads its fields when they are first looked at."""
+
+    __slots__ = ("_reading", "_rows")
+
+    def __init__(self, name: str, rows: list[Any], *, is_atomic: bool) -> None:
+        super().__init__("struct", name, is_atomic=is_atomic)
+        self._rows = rows
+        self._reading: dict[str, Field] | None = None
+        del self.fields  # asked for, it is not there, and ``__getattr__`` is called
+
+    def __getattr__(self, name: str) -> dict[str, Field]:
+        if name != "fields":
+            raise AttributeError(f"a type has no {name}")
+        with _BUILDING:
+            if self._reading is None:
+                self._reading = {}
+                for row in self._rows:
+                    self._reading[row[0]] = _field(*row)
+                self.fields = self._reading
+            return self._reading  # which has not all of them yet where a struct holds itself
+
+
 def _numbered(number: int) -> Type:
     with _BUILDING:
         return _row(number)
@@ -143,9 +165,7 @@ def _row(number: int) -> Type:
         return built
     name, what, *rest = _table()["types"][number]
     if isinstance(what, list):
-        built = _BUILT[number] = Type("struct", name, is_atomic=bool(rest))
-        for row in what:
-            built.fields[row[0]] = _field(*row)
+        built = _BUILT[number] = _Struct(name, what, is_atomic=bool(rest))
         return built
     if what in _STRUCTS:
         # Apply has no insight into a RawExtension; other open types it walks.
@@ -178,7 +198,7 @@ _NOTHING: Final[dict[str, Any]] = {}
 
 
 def _field(name: str, text: str, flags: str, number: int, rarer: dict[str, Any] = _NOTHING) -> Field:
-    """A field; flags are e omitempty, z omitzero, p pointer, r required, a owned as a whole."""
+    """A field; flags are e omitempty, z omitzero, p pointer, r required, a owned as a whole, t told."""
     found = _expression(text)
     if "a" in flags or "l" in rarer:
         found = Type(
@@ -201,6 +221,7 @@ def _field(name: str, text: str, flags: str, number: int, rarer: dict[str, Any] 
         is_required="r" in flags,
         is_emitted_empty="z" not in flags and ("e" not in flags or is_struct),
         is_pointer=is_pointer,
+        is_told="t" in flags,
         enum=tuple(rarer.get("e", ())),
         patch_strategy=frozenset(rarer.get("s", ())),
         merge_key=rarer.get("m", ""),

@@ -12,8 +12,10 @@ from typing import Final
 import msgspec
 
 from setpoint.server.registry.admission import Look, admit
-from setpoint.server.registry.managed.managers import Filter, resets, track_update
-from setpoint.server.registry.metadata import begin, carry_over, dedupe_owners
+from setpoint.server.registry.conversion import versions_of
+from setpoint.server.registry.emit import told
+from setpoint.server.registry.managed.managers import Filter, Versions, resets, track_update
+from setpoint.server.registry.metadata import begin, carry_over, dedupe_owners, keep_deletion
 from setpoint.server.registry.requests import Ask, WriteOptions
 from setpoint.server.registry.resources import Decoded, Object, Resource
 from setpoint.server.registry.validation.metadata import metadata_errors, metadata_update_errors
@@ -69,7 +71,7 @@ def check_name(obj: Object, ask: Ask) -> None:
         raise bad_request(f"the name of the object ({said}) does not match the name on the URL ({ask.name})")
 
 
-def created(
+def begun(
     obj: Object,
     ask: Ask,
     options: WriteOptions,
@@ -78,29 +80,41 @@ def created(
     now: str,
     look: Look,
     is_tracked: bool = False,
-    is_trusted: bool = False,
 ) -> tuple[Object, list[str]]:
-    """A new object as it will be stored, without its version; and warnings.
+    """A new object as it is before anybody else has a say in it; and warnings.
 
-    ``is_tracked``: an apply has said who owns what.  ``is_trusted``: it is our own, and not judged.
+    ``is_tracked``: an apply has said who owns what.
     """
-    resource, strategy = ask.resource, ask.resource.strategy
+    resource = ask.resource
     doubled = dedupe_owners(obj)
     begin(obj, uid=uid, now=now)
-    if strategy.has_generation:
-        obj["metadata"]["generation"] = 1
+    empty: list[tuple[Object, str]] = []
     if not resource.is_custom:
-        obj = strategy.emit(obj)  # owned is also what Go writes though nobody said it
+        obj, empty = told(obj, resource.type)  # owned is also what Go writes though nobody said it
     if not is_tracked:
         _track(obj, None, ask, options, now)
+    for holder, name in empty:
+        holder[name] = None
     admit(resource.stored, obj, look)
+    return obj, doubled
+
+
+def created(
+    obj: Object, ask: Ask, warnings: list[str], *, is_trusted: bool = False
+) -> tuple[Object, list[str]]:
+    """A new object as it will be stored, without its version; and warnings, with those there were.
+
+    ``is_trusted``: it is our own, and not judged.
+    """
+    resource, strategy = ask.resource, ask.resource.strategy
+    if strategy.has_generation:
+        obj["metadata"]["generation"] = 1
     strategy.prepare_create(obj)
     if resource.qualified == _SIGNING_REQUESTS:
         obj["spec"] = {**(obj.get("spec") or {}), **_asked_by(ask)}
-    warnings = doubled
     if not is_trusted:
-        refuse(resource, obj, [*metadata_errors(obj, resource), *strategy.validate_create(obj)], doubled)
-        warnings = [*doubled, *strategy.warnings(obj, None)]
+        refuse(resource, obj, [*metadata_errors(obj, resource), *strategy.validate_create(obj)], warnings)
+        warnings = [*warnings, *strategy.warnings(obj, None)]
     obj["metadata"]["resourceVersion"] = "0"  # its place among the others; the store says which it is
     return strategy.emit(obj), warnings
 
@@ -115,32 +129,59 @@ def _asked_by(ask: Ask) -> Object:
     return {"username": user.name, "uid": user.uid, "groups": list(user.groups), "extra": extra}
 
 
-def updated(
-    new: Object, old: Object, ask: Ask, options: WriteOptions, *, now: str, is_tracked: bool
+def changing(
+    new: Object,
+    old: Object,
+    ask: Ask,
+    options: WriteOptions,
+    *,
+    now: str,
+    is_tracked: bool,
+    versions: Versions | None = None,
 ) -> tuple[Object, list[str]]:
-    """The next state of an object, with the version of the old one; and warnings."""
-    resource, strategy = ask.resource, ask.resource.strategy
+    """An object that takes the place of another, before anybody else has a say in it; and warnings.
+
+    ``versions``: how both are told in others, where a webhook had to be asked.
+    """
+    resource = ask.resource
     doubled = dedupe_owners(new)
     carry_over(new, old)
+    empty: list[tuple[Object, str]] = []
     if not resource.is_custom:
         is_cleared = new["metadata"].get("managedFields") == []
-        new = strategy.emit(new)
+        new, empty = told(new, resource.type)
         if is_cleared:
             new["metadata"]["managedFields"] = []  # which says something, and is not written
     if not is_tracked:
-        _track(new, old, ask, options, now)
+        _track(new, old, ask, options, now, versions)
+    for holder, name in empty:
+        holder[name] = None
+    keep_deletion(new, old)
+    return new, doubled
+
+
+def updated(new: Object, old: Object, ask: Ask, warnings: list[str]) -> tuple[Object, list[str]]:
+    """The next state of an object, with the version of the old one; and warnings, with those there were."""
+    resource, strategy = ask.resource, ask.resource.strategy
     strategy.prepare_update(new, old, ask.subresource)
     errors = [
         *metadata_update_errors(new, old, resource),
         *strategy.validate_update(new, old, ask.subresource),
     ]
-    refuse(resource, new, errors, doubled)
-    warnings = [*doubled, *strategy.warnings(new, old)]
+    refuse(resource, new, errors, warnings)
+    warnings = [*warnings, *strategy.warnings(new, old)]
     new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
     return strategy.emit(new), warnings
 
 
-def _track(new: Object, old: Object | None, ask: Ask, options: WriteOptions, now: str) -> None:
+def _track(  # noqa: PLR0917 - a write, as it is
+    new: Object,
+    old: Object | None,
+    ask: Ask,
+    options: WriteOptions,
+    now: str,
+    versions: Versions | None = None,
+) -> None:
     """Who wrote what: into ``managedFields``."""
     track_update(
         new,
@@ -151,6 +192,7 @@ def _track(new: Object, old: Object | None, ask: Ask, options: WriteOptions, now
         now=now,
         type=ask.resource.type,
         only=tracked_fields(ask.resource, ask.subresource),
+        versions=versions or versions_of(ask.resource),
     )
 
 
@@ -174,9 +216,6 @@ def check_version(new: Object, old: Object, resource: Resource, *, is_put: bool)
     """Whoever names the version that it saw is refused where there is a newer one."""
     said, found = new["metadata"].get("resourceVersion", ""), old["metadata"]
     name = found["name"]
-    if not said and is_put and not resource.strategy.allows_unconditional_update:
-        wrong = FieldError("invalid", "metadata.resourceVersion", "must be specified for an update", 0)
-        raise invalid(resource.plural, resource.group, name, [wrong])
     uid = new["metadata"].get("uid")
     if is_put and uid and uid != found["uid"]:
         raise conflict(
@@ -187,6 +226,9 @@ def check_version(new: Object, old: Object, resource: Resource, *, is_put: bool)
             f"ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, "
             f"UID in object meta: {found['uid']}",
         )
+    if not said and is_put and not resource.strategy.allows_unconditional_update:
+        wrong = FieldError("invalid", "metadata.resourceVersion", "must be specified for an update", 0)
+        raise invalid(resource.plural, resource.group, name, [wrong])
     if said in ("", "0"):
         return
     if not said.isdecimal():
@@ -195,11 +237,23 @@ def check_version(new: Object, old: Object, resource: Resource, *, is_put: bool)
         raise conflict(resource.plural, resource.group, name, MODIFIED)
 
 
+# Where etcd keeps what is not kept under its own name.
+_KEPT_UNDER: Final = {
+    "endpoints": "services/endpoints",
+    "ingresses.networking.k8s.io": "ingress",
+    "nodes": "minions",
+    "replicationcontrollers": "controllers",
+    "services": "services/specs",
+}
+_WITH_GROUP: Final = frozenset({"apiextensions.k8s.io", "apiregistration.k8s.io"})
+
+
 def _storage_key(resource: Resource, metadata: Object) -> str:
+    has_group = resource.group in _WITH_GROUP or (resource.is_custom and resource.group)
     parts = [
         "registry",
-        *([resource.group] if resource.group and resource.is_custom else []),
-        resource.plural,
+        *([resource.group] if has_group else []),
+        _KEPT_UNDER.get(resource.qualified, resource.plural),
     ]
     parts += [metadata["namespace"]] if resource.namespaced else []
     return "/" + "/".join([*parts, metadata["name"]])

@@ -14,7 +14,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from setpoint.api.decoders import prepare
 from setpoint.api.selectors import FieldSelection, LabelSelection
+from setpoint.server.registry.conversion import converted
 from setpoint.server.registry.requests import Ask, Listed, is_true, options_invalid
 from setpoint.server.registry.resources import Object, Resource
 from setpoint.server.statuses import (
@@ -196,6 +198,8 @@ def _fields_of(record: Record, resource: Resource) -> dict[str, str]:
     fields = {"metadata.name": place.name, "metadata.namespace": place.namespace}
     if resource.strategy.selectable_fields():
         found: Object = _decode(record.data)
+        if resource.is_custom and not record.data.startswith(resource.head):
+            found = converted(found, resource)
         fields.update(resource.strategy.fields(found))
     return fields
 
@@ -243,18 +247,19 @@ def _read_token(text: str) -> tuple[int, str]:
     return token.rv, token.start
 
 
-def list_objects(store: Store, ask: Ask) -> Listed:
+async def list_objects(store: Store, ask: Ask) -> Listed:
     """A list, or a page of one."""
     options, selector = list_options(ask.query, is_watch=False), Selector(ask)
     if options.continue_token:
-        return _next_page(store, ask, options, selector)
+        return await _next_page(store, ask, options, selector)
     version = options.version
     if version is not None and version > store.revision:
         raise version_too_large(version, store.revision)
     is_exact = options.match == "Exact" or (version and options.limit and not options.match)
     if is_exact and version:
         try:
-            records, revision = store.listed_at(ask.resource.stored, ask.namespace, version), version
+            records = await store.listed_at(ask.resource.stored, ask.namespace, version)
+            revision = version
         except Compacted:
             raise expired(_TOO_OLD) from None
     else:
@@ -263,7 +268,7 @@ def list_objects(store: Store, ask: Ask) -> Listed:
     return _page(records, revision, limit, selector)
 
 
-def _next_page(store: Store, ask: Ask, options: ListOptions, selector: Selector) -> Listed:
+async def _next_page(store: Store, ask: Ask, options: ListOptions, selector: Selector) -> Listed:
     if options.version:
         raise bad_request("specifying resource version is not allowed when using continue")
     revision, start = _read_token(options.continue_token)
@@ -272,7 +277,7 @@ def _next_page(store: Store, ask: Ask, options: ListOptions, selector: Selector)
         records, revision = store.listed(stored, namespace), store.revision
     else:
         try:
-            records = store.listed_at(stored, namespace, revision)
+            records = await store.listed_at(stored, namespace, revision)
         except Compacted:
             rest = _after(store.listed(stored, namespace), start)
             token = _inconsistent(start) if rest else ""
@@ -305,3 +310,6 @@ def _page(records: list[Record], revision: int, limit: int, selector: Selector) 
     shown = records[:limit]
     remaining = len(records) - limit if selector.is_empty else None
     return Listed(revision, shown, _write_token(revision, shown[-1]), remaining)
+
+
+prepare(_Token)

@@ -21,7 +21,7 @@ from typing import Any, Final, Literal, NamedTuple
 import msgspec
 
 from setpoint.api.patches import APPLY_CONTENT_TYPE, JsonPatch, MergePatch, StrategicPatch
-from setpoint.server.golang import encoded, same
+from setpoint.server.golang import encoded, quoted, same
 from setpoint.server.registry import strategic
 from setpoint.server.registry.bodies import no_deeper, read_json
 from setpoint.server.registry.doubled import plain
@@ -79,7 +79,10 @@ def perform(patch: Patch, obj: Object, resource: Resource) -> Object:
     value: Object = patch.value or {}
     if patch.kind == "merge":
         return _copy(_merged(obj, value))
-    return _copy(strategic.merged(obj, _copy(value), resource.type))
+    merged = _copy(strategic.merged(obj, _copy(value), resource.type))
+    if all(isinstance(merged.get(name), str | None) for name in ("kind", "apiVersion")):
+        merged |= {name: obj[name] for name in ("kind", "apiVersion") if name in obj}  # not for it to say
+    return merged
 
 
 def _other_media(resource: Resource) -> StatusError:
@@ -92,11 +95,16 @@ def _copy(obj: Object) -> Object:
     return {name: _copied(value) for name, value in obj.items()}
 
 
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+
+
 def _copied(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _copied(below) for name, below in value.items()}
+        return {
+            name: below if below.__class__ in _SCALARS else _copied(below) for name, below in value.items()
+        }
     if isinstance(value, list):
-        return [_copied(item) for item in value]
+        return [item if item.__class__ in _SCALARS else _copied(item) for item in value]
     return value
 
 
@@ -181,6 +189,36 @@ def _performed(operations: list[Object | None], document: Any) -> Object:
         )
         raise invalid("", "", "", [FieldError("invalid", "patch", why, encoded(document))])
     return document
+
+
+def perform_operations(operations: list[Object], obj: Object) -> tuple[Any, int | None]:
+    """What operations leave of a copy of ``obj``, and the first that could not be performed."""
+    document: Any = copied(obj)
+    size = 0
+    for place, operation in enumerate(operations):
+        try:
+            document, size = _perform(operation, document, size)
+        except (_CannotError, ValueError, RecursionError):
+            return document, place
+    return document, None
+
+
+def impossible(operation: Object) -> str:
+    """What is said of an operation that could not be performed."""
+    kind, path = operation.get("op"), operation.get("path", "")
+    match kind:
+        case "add" | "remove" | "replace":
+            return f"{kind} operation does not apply: doc is missing path: {quoted(path)}: missing value"
+        case "move" | "copy":
+            origin = quoted(operation.get("from", ""))
+            return f"{kind} operation does not apply: doc is missing from path: {origin}: missing value"
+        case "test":
+            return f"testing value {path} failed: test failed"
+    return f"Unexpected kind: {kind}"
+
+
+def copied(value: Any) -> Any:
+    return _copied(value)
 
 
 def _perform(operation: Object, document: Any, copied: int) -> tuple[Any, int]:

@@ -1,6 +1,7 @@
 """Reads Kubernetes' protobuf: an envelope that names the kind, and a message that its ``Type`` describes.
 
-- ``read(body) -> Object``: the object as JSON values, with kind and apiVersion from the envelope;
+- ``read(body) -> Object``: the object as JSON values, with kind and apiVersion from the envelope, or where
+  it has none, those that the caller expects;
   ValueError, in Go's words, for what cannot be read.  Of a kind that is not known, nothing but those two.
 - ``is_kind(api_version, kind)``: whether there is a built-in type of that name.
 
@@ -37,7 +38,7 @@ def is_kind(api_version: str, kind: str) -> bool:
     return _type_of(api_version, kind) is not None
 
 
-def read(body: bytes) -> Object:
+def read(body: bytes, api_version: str = "", kind: str = "") -> Object:
     if not body.startswith(_MAGIC):
         raise ValueError(
             "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"
@@ -46,7 +47,8 @@ def read(body: bytes) -> Object:
         raise ValueError("empty body")
     envelope = {number: value for number, _, value in _fields(body[len(_MAGIC) :])}
     named = {number: value for number, _, value in _fields(_bytes(envelope.get(1, b"")))}
-    api_version, kind = _text(named.get(1, b"")), _text(named.get(2, b""))
+    api_version = _text(named.get(1, b"")) or api_version
+    kind = _text(named.get(2, b"")) or kind
     obj: Object = {"kind": kind, "apiVersion": api_version}
     type_ = _type_of(api_version, kind)
     if type_ is not None:

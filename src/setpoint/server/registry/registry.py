@@ -16,13 +16,19 @@ import msgspec
 
 from setpoint.api.patches import APPLY_CONTENT_TYPE, same
 from setpoint.clock import Clock
+from setpoint.server.access import Access
+from setpoint.server.admission import attributes as admitted
+from setpoint.server.admission.admission import Admission
+from setpoint.server.authorization import escalation
+from setpoint.server.authorization.attributes import Attributes, refusal
 from setpoint.server.registry import bodies, decoding, deletion, flow, patching
-from setpoint.server.registry.conversion import converted
+from setpoint.server.registry.conversion import converted, is_stored_otherwise, shown, stored, versions_of
+from setpoint.server.registry.converting import ConversionError, is_by_webhook
 from setpoint.server.registry.facts import type_of
 from setpoint.server.registry.listing import list_objects, list_options
 from setpoint.server.registry.managed.apply import apply
-from setpoint.server.registry.managed.managers import keep_times
-from setpoint.server.registry.metadata import Names, is_deleting, timestamp
+from setpoint.server.registry.managed.managers import Versions, keep_times
+from setpoint.server.registry.metadata import Names, begin, is_deleting, timestamp
 from setpoint.server.registry.requests import Answered, Ask, Listed, WriteOptions, write_options
 from setpoint.server.registry.resources import Decoded, Object, Resource
 from setpoint.server.registry.served import Resources
@@ -34,6 +40,7 @@ from setpoint.server.statuses import (
     already_exists,
     conflict,
     forbidden,
+    internal,
     not_found,
     version_too_large,
 )
@@ -42,10 +49,12 @@ from setpoint.server.storage.protocol import Changed, Place, Record, Store
 _GENERATED_TRIES: Final = 8
 _DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
 _PROTECTED: Final = frozenset({"default", "kube-system", "kube-public"})
+_DELETING: Final = b'"deletionTimestamp"'  # nowhere in most objects, which need not be decoded to tell
 _decode = msgspec.json.decode
 _encode = msgspec.json.encode
 
 Warnings = list[str]
+Records = list[Record]
 Next = Callable[[Object], Object]  # from the object as it is, the one that is wanted
 
 
@@ -53,12 +62,24 @@ class Registry:
     """All objects of a server, behind the verbs of its API."""
 
     def __init__(
-        self, store: Store, resources: Resources, *, clock: Clock, names: Names | None = None
+        self,
+        store: Store,
+        resources: Resources,
+        *,
+        clock: Clock,
+        names: Names | None = None,
+        access: Access | None = None,
+        admission: Admission | None = None,
     ) -> None:
         self.store = store
+        self.access = access or Access()
         self.resources = resources
         self.clock = clock
         self._names = names or Names()
+        self.admission = admission or Admission(
+            store, resources, names=self._names, now=self.now, authorizer=self.access.authorizer
+        )
+        self._converter = self.admission.converter
         self._below = Subresources(self)
 
     def __repr__(self) -> str:
@@ -76,14 +97,22 @@ class Registry:
         options = list_options(ask.query, is_watch=True) if "resourceVersion" in ask.query else None
         if options is not None and options.version and options.version > self.store.revision:
             raise version_too_large(options.version, self.store.revision)
-        record = self.present(ask.resource, self.find(ask))
+        found = self.find(ask)
+        if not is_by_webhook(ask.resource):
+            return Answered(200, self.present(ask.resource, found).data, ask.resource)
+        try:
+            record = await self.presented(ask.resource, found)
+        except ConversionError as error:
+            raise internal(f"{_undecodable(ask.resource, found, '')}: {error}") from None
         return Answered(200, record.data, ask.resource)
 
     async def list(self, ask: Ask) -> Listed:
-        listed = list_objects(self.store, ask)
-        return listed._replace(records=[self.present(ask.resource, one) for one in listed.records])
+        listed = await list_objects(self.store, ask)
+        return listed._replace(records=await self._presented_all(ask.resource, listed.records))
 
     def watch(self, ask: Ask) -> Watching:
+        if is_by_webhook(ask.resource):
+            return Watching(self.store, ask, _as_it_is, self._presented_or_refused)
         return Watching(self.store, ask, self.present)
 
     def find(self, ask: Ask) -> Record:
@@ -96,14 +125,58 @@ class Registry:
         """The object in the version that was asked for; nearly always it is stored so."""
         if record.data.startswith(resource.head) and record.revision >= resource.since:
             return record
-        shown = converted(_decode(record.data), resource)
-        return Record(record.place, record.revision, record.created, _encode(shown))
+        found = converted(_decode(record.data), resource)
+        return Record(record.place, record.revision, record.created, _encode(found))
 
-    def live(self, ask: Ask) -> tuple[Record, Object]:
+    async def presented(self, resource: Resource, record: Record) -> Record:
+        """As ``present``, also where a webhook has to be asked.  Raises ``ConversionError``."""
+        if not is_by_webhook(resource) or record.data.startswith(resource.head):
+            return self.present(resource, record)
+        made = (await self._converter.read([_decode(record.data)], resource))[0]
+        return Record(record.place, record.revision, record.created, _encode(made))
+
+    async def _presented_or_refused(self, resource: Resource, record: Record) -> Record:
+        try:
+            return await self.presented(resource, record)
+        except ConversionError as error:
+            raise internal(f"{_undecodable(resource, record, '/registry')}: {error}") from None
+
+    async def _presented_all(self, resource: Resource, records: Sequence[Record]) -> Records:
+        if not is_by_webhook(resource):
+            return [self.present(resource, one) for one in records]
+        try:
+            made = await self._converter.read([_decode(one.data) for one in records], resource)
+        except ConversionError as error:
+            raise _unread(resource, records[0], str(error)) from None
+        return [
+            Record(old.place, old.revision, old.created, _encode(new))
+            for old, new in zip(records, made, strict=True)
+        ]
+
+    async def live(self, ask: Ask) -> tuple[Record, Object]:
         """An object as it is, to be changed."""
         record = self.find(ask)
-        found: Object = _decode(self.present(ask.resource, record).data)
+        try:
+            found: Object = _decode((await self.presented(ask.resource, record)).data)
+        except ConversionError as error:
+            told = f"object not decodable revision={record.revision}: {error}"
+            raise StatusError(500, "", told) from None
         return record, found
+
+    async def _stored(self, obj: Object, resource: Resource) -> Object:
+        """An object as it is kept."""
+        if not is_by_webhook(resource):
+            return stored(obj, resource)
+        try:
+            return await self._converter.written(obj, resource)
+        except ConversionError as error:
+            raise StatusError(500, "", str(error)) from None
+
+    async def _shown(self, kept: Object, resource: Resource) -> bytes:
+        """What a reader will see of an object that is about to be stored."""
+        if not is_by_webhook(resource) or not is_stored_otherwise(resource):
+            return _encode(shown(kept, resource))
+        return _encode((await self._converter.read([kept], resource))[0])
 
     # ── Creating ────────────────────────────────────────────────────────────────────────────────────
 
@@ -152,35 +225,42 @@ class Registry:
             raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
         resource.strategy.default(obj)
         self._admit_creation(obj, ask)
-        emitted, more = flow.created(
-            obj,
-            ask,
-            options,
-            uid=self._names.uid(),
-            now=self.now(),
-            look=self._look,
-            is_tracked=is_tracked,
-            is_trusted=is_trusted,
+        if not is_trusted:
+            self._authorize_creation(ask)
+        uid, now = self._names.uid(), self.now()
+        obj, more = flow.begun(
+            obj, ask, options, uid=uid, now=now, look=self._look, is_tracked=is_tracked
         )
-        warnings += more
+        asked: admitted.Attributes | None = None
+        if not (is_trusted or self.admission.is_idle(resource)):
+            asked = admitted.of_request("CREATE", obj, None, ask, is_dry_run=options.is_dry_run)
+            obj, more = await self.admission.mutated(asked, more)
+            begin(obj, uid=uid, now=now)
+        if not is_trusted:
+            escalation.check(obj, None, ask, self.access.authorizer)
+        emitted, more = flow.created(obj, ask, more, is_trusted=is_trusted)
         name = emitted["metadata"]["name"]
         place = Place(resource.stored, ask.namespace if resource.namespaced else "", name)
         held = resource.strategy.reserve(emitted, None)
+        if asked is not None:
+            more = await self.admission.judged(asked, emitted, more, held)
+        warnings += more
+        kept = await self._stored(emitted, resource)
         if options.is_dry_run:
             held.undo()
             if (found := self.store.get(place)) is not None:
                 raise self._occupied(resource, name, found)
-            del emitted["metadata"]["resourceVersion"]
-            return Answered(201, _encode(emitted), resource, tuple(warnings))
+            del kept["metadata"]["resourceVersion"]
+            return Answered(201, await self._shown(kept, resource), resource, tuple(warnings))
         try:
-            record = await self.store.create(place, flow.encoder(emitted))
+            record = await self.store.create(place, flow.encoder(kept))
         except Changed as changed:
             held.undo()
             raise self._occupied(resource, name, changed.found) from None
         except BaseException:
             held.undo()
             raise
-        return Answered(201, record.data, resource, tuple(warnings))
+        return Answered(201, (await self.presented(resource, record)).data, resource, tuple(warnings))
 
     def _occupied(self, resource: Resource, name: str, found: Record | None) -> StatusError:
         is_going = found is not None and is_deleting(_decode(found.data))
@@ -190,6 +270,15 @@ class Registry:
 
     def _look(self, stored: str) -> Sequence[Object]:
         return [_decode(record.data) for record in self.store.listed(stored)]
+
+    def _authorize_creation(self, ask: Ask) -> None:
+        """Whoever updates what is not there creates it, and must be allowed to."""
+        if ask.verb == "create":
+            return
+        resource = ask.resource
+        creates = Attributes("create", resource.group, resource.plural, "", ask.namespace, ask.name)
+        if not self.access.authorizer.allows(ask.user, creates):
+            raise refusal(ask.user, creates, self.access.authorizer.decide(ask.user, creates).reason)
 
     def _admit_creation(self, obj: Object, ask: Ask) -> None:
         """Nothing is created in a namespace that is not there, or is going; nor of a kind that is going."""
@@ -204,7 +293,7 @@ class Registry:
         record = self.store.get(Place("namespaces", "", ask.namespace))
         if record is None:
             raise not_found("namespaces", "", ask.namespace)
-        if is_deleting(_decode(record.data)):
+        if _DELETING in record.data and is_deleting(_decode(record.data)):
             told = f"namespace {ask.namespace} is being terminated"
             raise forbidden(
                 ask.resource.plural,
@@ -252,9 +341,11 @@ class Registry:
             warnings.clear()
             patch = patching.read(ask.body, ask.content_type, ask.resource)
             new = patching.perform(patch, old, ask.resource)
+            told = _decode(_encode(new)) if ask.resource.is_custom and options.validation == "Strict" else new
             decoded = decoding.conform_patched(new, ask.resource, old)
             decoded = Decoded(decoded.object, [*patch.doubled, *decoded.unknown])
-            warnings.extend(decoding.check_patched(decoded, new, old, options.validation))
+            before = None if ask.resource.is_custom else old  # a custom object's names are all in their order
+            warnings.extend(decoding.check_patched(decoded, told, before, options.validation))
             flow.check_place(decoded.object, ask)
             flow.check_name(decoded.object, ask)
             return decoded.object
@@ -265,10 +356,11 @@ class Registry:
         options = write_options(ask, is_apply=True)
         resource = ask.resource
         intent, warnings = decoding.read_intent(ask, options.validation)
-        metadata = intent.setdefault("metadata", {})
-        flow.check_place({"metadata": dict(metadata)}, ask)  # a refusal shows the intent as it was sent
-        metadata.setdefault("name", ask.name)
-        flow.check_name(intent, ask)
+        if decoding.is_named(intent):  # else the refusal is that of its type
+            metadata = intent.setdefault("metadata", {})
+            flow.check_place({"metadata": dict(metadata)}, ask)  # a refusal shows the intent as it was sent
+            metadata.setdefault("name", ask.name)
+            flow.check_name(intent, ask)
         merge = partial(
             apply,
             manager=options.manager,
@@ -278,6 +370,7 @@ class Registry:
             type=resource.type,
             kind=resource.kind,
             only=flow.tracked_fields(resource, ask.subresource),
+            versions=None if is_by_webhook(resource) else versions_of(resource),
         )
 
         def wanted(old: Object) -> Object:
@@ -287,9 +380,10 @@ class Registry:
         if self.store.get(_place(ask)) is None:
             if ask.subresource:
                 raise not_found(resource.plural, resource.group, ask.name)
-            if intent["metadata"].get("uid"):
-                raise _gone_meanwhile(resource, ask.name, intent)
-            intent["metadata"].pop("resourceVersion", None)
+            if decoding.is_named(intent):
+                if intent["metadata"].get("uid"):
+                    raise _gone_meanwhile(resource, ask.name, intent)
+                intent["metadata"].pop("resourceVersion", None)
             fresh = decoding.conform_patched(merge(None, intent, now=self.now()), resource).object
             flow.check_place(fresh, ask)
             try:
@@ -308,29 +402,46 @@ class Registry:
         *,
         is_put: bool = False,
         is_tracked: bool = False,
+        part: admitted.Part | None = None,
     ) -> Answered:
-        """Bring an object to what ``wanted`` makes of it, however often somebody else is faster."""
+        """Bring an object to what ``wanted`` makes of it, however often somebody else is faster.
+
+        ``part`` is what others are shown of it, where that is not the whole.
+        """
         resource = ask.resource
         while True:
-            record, old = self.live(ask)
+            record, old = await self.live(ask)
             new = wanted(old)
             flow.check_version(new, old, resource, is_put=is_put)
             is_conditional = is_put and new["metadata"].get("resourceVersion") not in (None, "", "0")
             resource.strategy.default(new)
-            emitted, more = flow.updated(new, old, ask, options, now=self.now(), is_tracked=is_tracked)
+            versions = await self._versions(resource, new, old) if is_by_webhook(resource) else None
+            new, more = flow.changing(
+                new, old, ask, options, now=self.now(), is_tracked=is_tracked, versions=versions
+            )
+            asked: admitted.Attributes | None = None
+            if not self.admission.is_idle(resource):
+                asked, new, more = await self._mutated(ask, options, new, old, more, part)
+            escalation.check(new, old, ask, self.access.authorizer)
+            emitted, more = flow.updated(new, old, ask, more)
+            if asked is not None:
+                seen = emitted if part is None else part.shown(emitted)
+                more = await self.admission.judged(asked, seen, more)
             keep_times(emitted, old)
-            if same(emitted, old):
-                return Answered(200, self.present(resource, record).data, resource, (*warnings, *more))
+            kept = await self._stored(emitted, resource)
+            if same(kept, self._before(record, old, resource)):
+                unchanged = (await self.presented(resource, record)).data
+                return Answered(200, unchanged, resource, (*warnings, *more))
             held = resource.strategy.reserve(emitted, old)
             if options.is_dry_run:
                 held.undo()
-                return Answered(200, _encode(emitted), resource, (*warnings, *more))
+                return Answered(200, await self._shown(kept, resource), resource, (*warnings, *more))
             try:
                 if deletion.is_finished(emitted, resource):
-                    unchanged = _encode(emitted)
-                    await self.remove(record, emitted, resource)
+                    unchanged = await self._shown(kept, resource)
+                    await self.remove(record, old, resource)
                     return Answered(200, unchanged, resource, (*warnings, *more))
-                stored = await self.store.update(record.place, flow.encoder(emitted), record.revision)
+                record = await self.store.update(record.place, flow.encoder(kept), record.revision)
             except Changed:
                 held.undo()
                 if is_conditional:
@@ -340,82 +451,174 @@ class Registry:
                 held.undo()
                 raise
             held.settle()
-            return Answered(200, stored.data, resource, (*warnings, *more))
+            return Answered(200, (await self.presented(resource, record)).data, resource, (*warnings, *more))
+
+    async def _versions(self, resource: Resource, new: Object, old: Object) -> Versions:
+        """Both states of an object in each version in which somebody owns fields of it."""
+        try:
+            return await self._converter.versions(resource, new, old)
+        except ConversionError as error:
+            raise StatusError(500, "", str(error)) from None
+
+    async def _mutated(  # noqa: PLR0917 - a write, as it is
+        self,
+        ask: Ask,
+        options: WriteOptions,
+        new: Object,
+        old: Object,
+        warnings: Warnings,
+        part: admitted.Part | None,
+    ) -> tuple[admitted.Attributes, Object, Warnings]:
+        """What others make of a change, beside what they were asked."""
+        is_dry = options.is_dry_run
+        if part is None:
+            asked = admitted.of_request("UPDATE", new, old, ask, is_dry_run=is_dry)
+            return asked, *await self.admission.mutated(asked, warnings)
+        shown = part.shown(new), part.shown(old)
+        asked = admitted.of_request("UPDATE", *shown, ask, is_dry_run=is_dry, body=part.kind)
+        left, warnings = await self.admission.mutated(asked, warnings)
+        return asked, part.taken(new, left), warnings
+
+    async def admit_body(self, ask: Ask, obj: Object, kind: Resource) -> tuple[Object, Warnings]:
+        """What others make of the body of a request that creates nothing: a Binding, an Eviction."""
+        if self.admission.is_idle(ask.resource):
+            return obj, []
+        is_dry = bool(ask.query.get("dryRun"))
+        asked = admitted.of_request("CREATE", obj, None, ask, is_dry_run=is_dry, body=kind)
+        left, warnings = await self.admission.mutated(asked, [])
+        return left, await self.admission.judged(asked, left, warnings)
+
+    def _before(self, record: Record, old: Object, resource: Resource) -> Object:
+        """What a write is compared with, to see whether it is one; a custom object, as it is stored."""
+        is_as_stored = record.data.startswith(resource.head) and record.revision >= resource.since
+        found: Object = old if is_as_stored or not resource.is_custom else _decode(record.data)
+        return found
 
     # ── Deleting ────────────────────────────────────────────────────────────────────────────────────
 
-    async def delete(self, ask: Ask) -> Answered:
-        options = self._delete_options(ask)
-        answered, is_waiting = await self._delete(ask, options)
+    async def delete(self, ask: Ask, *, is_trusted: bool = False) -> Answered:
+        """``is_trusted``: the server itself wants it, and asks nobody."""
+        body = self._delete_body(ask)
+        options = deletion.delete_options(body, ask.query)
+        said = None if is_trusted else admitted.deletion_options(body or deletion.from_query(ask.query))
+        answered, is_waiting = await self._delete(ask, options, said)
         resource = ask.resource
         code = 202 if is_waiting and options.orphans is False else 200
-        warnings: tuple[str, ...] = ()
+        warnings = answered.warnings
         if not options.policy and options.orphans is None and resource.strategy.default_policy == "Orphan":
-            warnings = resource.strategy.orphan_warnings
+            warnings = (*resource.strategy.orphan_warnings, *warnings)
         return answered._replace(code=code, warnings=warnings)
 
     async def delete_collection(self, ask: Ask) -> Listed:
-        options = self._delete_options(ask)
-        listed = list_objects(self.store, ask)
+        body = self._delete_body(ask)
+        options = deletion.delete_options(body, ask.query)
+        said = admitted.deletion_options(body or deletion.from_query(ask.query))
+        listed = await list_objects(self.store, ask)
         for record in listed.records:
             place = record.place
-            one = msgspec.structs.replace(ask, verb="delete", name=place.name, namespace=place.namespace)
+            one = msgspec.structs.replace(ask, name=place.name, namespace=place.namespace)
             try:
-                await self._delete(one, options)
+                await self._delete(one, options, said)
             except StatusError as refused:
                 if refused.code != 404:
                     raise
-        return listed._replace(records=[self.present(ask.resource, one) for one in listed.records])
+        return listed._replace(records=await self._presented_all(ask.resource, listed.records))
 
-    def _delete_options(self, ask: Ask) -> deletion.DeleteOptions:
-        body = decoding.read_options(ask, type_of("", "v1", "DeleteOptions"))
-        return deletion.delete_options(body, ask.query)
+    def _delete_body(self, ask: Ask) -> Object:
+        return decoding.read_options(ask, type_of("", "v1", "DeleteOptions"))
 
-    async def _delete(self, ask: Ask, options: deletion.DeleteOptions) -> tuple[Answered, bool]:
-        """The answer, and whether the object is still there."""
+    async def _delete(
+        self, ask: Ask, options: deletion.DeleteOptions, said: Object | None
+    ) -> tuple[Answered, bool]:
+        """The answer, and whether the object is still there; ``said`` are the options as others see them."""
         resource = ask.resource
+        warnings: tuple[str, ...] = ()
         while True:
-            record, obj = self.live(ask)
+            record, obj = await self.live(ask)
             deletion.check_preconditions(obj, resource, options)
             if resource.stored == "namespaces" and ask.name in _PROTECTED:
                 raise forbidden("namespaces", "", ask.name, "this namespace may not be deleted")
+            if said is not None and not self.admission.is_idle(resource):
+                warnings = await self._admit_deletion(ask, obj, options, said)
             resource.strategy.prepare_delete(obj)
+            before = deletion.mark(obj)
             decision = deletion.decide(obj, resource, options, self.clock.utc())
             if options.is_dry_run or decision.does == "unchanged":
                 if decision.does == "gone" and not resource.strategy.returns_deleted:
-                    return _deleted(resource, obj), False
-                return Answered(200, _encode(obj), resource), decision.does != "gone"
+                    return _deleted(resource, obj, warnings), False
+                return Answered(200, _encode(obj), resource, warnings), decision.does != "gone"
             try:
                 if decision.does == "gone":
+                    if deletion.mark(obj) != before:  # a pod is seen to go, before it is gone
+                        encode = flow.encoder(await self._stored(obj, resource), is_going=True)
+                        record = await self.store.update(record.place, encode, record.revision)
                     removed = await self.remove(record, obj, resource)
                     if resource.strategy.returns_deleted:
-                        return Answered(200, removed.data, resource), False
-                    return _deleted(resource, obj), False
-                encode = flow.encoder(obj, is_going=True)
+                        return Answered(200, removed.data, resource, warnings), False
+                    return _deleted(resource, obj, warnings), False
+                encode = flow.encoder(await self._stored(obj, resource), is_going=True)
                 marked = await self.store.update(record.place, encode, record.revision)
-                return Answered(200, marked.data, resource), True
+                return Answered(200, (await self.presented(resource, marked)).data, resource, warnings), True
             except Changed:
                 continue
 
+    async def _admit_deletion(
+        self, ask: Ask, obj: Object, options: deletion.DeleteOptions, said: Object
+    ) -> tuple[str, ...]:
+        """What is said about a deletion that nobody refuses."""
+        asked = admitted.of_request(
+            "DELETE", None, obj, ask, options=said, is_dry_run=options.is_dry_run
+        )
+        _, warnings = await self.admission.mutated(asked, [])
+        return tuple(await self.admission.judged(asked, None, warnings))
+
     async def remove(self, record: Record, last: Object, resource: Resource) -> Record:
         """Take an object out of the store, and give back what it held."""
-        removed = await self.store.delete(record.place, flow.encoder(last, is_going=True), record.revision)
+        encode = flow.encoder(await self._stored(last, resource), is_going=True)
+        removed = await self.store.delete(record.place, encode, record.revision)
         resource.strategy.release(last)
         return removed
+
+
+def _as_it_is(resource: Resource, record: Record) -> Record:  # noqa: ARG001
+    return record
+
+
+def _undecodable(resource: Resource, record: Record, root: str) -> str:
+    """What is said of an object that a webhook does not convert."""
+    place = record.place
+    where = "/".join([root, resource.group, resource.plural, *filter(None, (place.namespace, place.name))])
+    return (
+        f"StorageError: corrupt object, Code: 7, Key: {where}, ResourceVersion: 0, "
+        f"AdditionalErrorMsg: object not decodable revision={record.revision}"
+    )
+
+
+def _unread(resource: Resource, record: Record, error: str) -> StatusError:
+    """A list that has an object in it that cannot be read."""
+    told = f"{_undecodable(resource, record, '/registry')}: {error}"
+    where = told.partition("Key: ")[2].partition(",")[0]
+    cause = {"reason": "UnexpectedServerResponse", "message": told, "field": where}
+    return StatusError(
+        500,
+        "StorageReadError",
+        f"failed to read one or more {resource.qualified} from the storage: {told}",
+        details={"name": "list", "group": resource.group, "kind": resource.plural, "causes": [cause]},
+    )
 
 
 def _place(ask: Ask) -> Place:
     return Place(ask.resource.stored, ask.namespace if ask.resource.namespaced else "", ask.name)
 
 
-def _deleted(resource: Resource, obj: Object) -> Answered:
+def _deleted(resource: Resource, obj: Object, warnings: tuple[str, ...] = ()) -> Answered:
     """The Status of a deletion that is done; it carries no code."""
     details: dict[str, Any] = {"name": obj["metadata"]["name"]}
     if resource.group:
         details["group"] = resource.group
     details |= {"kind": resource.plural, "uid": obj["metadata"]["uid"]}
     status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
-    return Answered(200, _encode(status))
+    return Answered(200, _encode(status), None, warnings)
 
 
 def _gone_meanwhile(resource: Resource, name: str, intent: Object) -> StatusError:

@@ -18,7 +18,7 @@ from setpoint.server.storage.protocol import Record
 
 Verb = Literal["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"]
 Validation = Literal["Ignore", "Warn", "Strict"]
-_VALIDATIONS: tuple[Validation, ...] = ("Ignore", "Warn", "Strict")
+_VALIDATIONS: dict[str, Validation] = {"Ignore": "Ignore", "Warn": "Warn", "Strict": "Strict"}
 _MOST_MANAGER = 128  # characters of a field manager's name
 
 
@@ -105,7 +105,7 @@ def write_options(ask: Ask, *, is_apply: bool = False) -> WriteOptions:
     return WriteOptions(
         is_dry_run=bool(query.get("dryRun")),
         manager=manager or _from_agent(ask.user_agent),
-        validation=next((one for one in _VALIDATIONS if one == validation), "Warn"),
+        validation=_VALIDATIONS.get(validation, "Warn"),
         is_forced=is_true(query.get("force", "")),
     )
 
@@ -137,4 +137,6 @@ def _manager_errors(manager: str) -> list[FieldError]:
 def _from_agent(agent: str) -> str:
     """``kubectl/v1.37 (linux)`` is known as kubectl."""
     name = agent.partition("/")[0]
+    if name.isprintable():
+        return name[:_MOST_MANAGER] or "unknown"
     return "".join(character for character in name if character.isprintable())[:_MOST_MANAGER] or "unknown"

@@ -6,7 +6,7 @@ Decides: what a strategy may decide.  The flow through it (decode â†’ default â†
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -62,28 +62,37 @@ class Resource:
         0  # the revision from which objects are stored as this schema has them; older ones are revived
     )
     deprecation: str = ""  # the warning that every request of this version gets
+    family: Family | None = field(default=None, repr=False)  # of a kind that may have several versions
 
+    # Made of the above, and asked for in every request.
+    api_version: str = field(init=False, repr=False)
+    qualified: str = field(init=False, repr=False)  # ``deployments.apps``, as messages name it
+    stored: str = field(init=False, repr=False)  # the store's name for it
     head: bytes = field(init=False, repr=False)  # how the bytes of its objects begin
 
     def __post_init__(self) -> None:
-        head = f'{{"kind":"{self.kind}","apiVersion":"{self.api_version}",'
-        object.__setattr__(self, "head", head.encode())
-
-    @property
-    def api_version(self) -> str:
-        return f"{self.group}/{self.version}" if self.group else self.version
-
-    @property
-    def qualified(self) -> str:
-        """``deployments.apps``, as messages name it."""
-        return qualified(self.plural, self.group)
-
-    @property
-    def stored(self) -> str:
-        return self.stored_as or self.qualified
+        api_version = f"{self.group}/{self.version}" if self.group else self.version
+        full = qualified(self.plural, self.group)
+        head = f'{{"kind":"{self.kind}","apiVersion":"{api_version}",'
+        for name, value in (
+            ("api_version", api_version),
+            ("qualified", full),
+            ("stored", self.stored_as or full),
+            ("head", head.encode()),
+        ):
+            object.__setattr__(self, name, value)
 
     def subresource(self, name: str) -> Subresource | None:
         return next((one for one in self.subresources if one.name == name), None)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Family:
+    """The versions of a kind, served or not; objects of a custom one are stored in one of them."""
+
+    storage: str  # the apiVersion of that one; none where objects are stored as they are written
+    members: Mapping[str, Resource] = field(repr=False)  # by apiVersion
+    webhook: Mapping[str, Any] | None = field(default=None, repr=False)  # that converts between them
 
 
 class Decoded(NamedTuple):
@@ -145,7 +154,10 @@ class Strategy(Protocol):
         """What a good server says about an object that it takes."""
 
     def revive(self, obj: Object) -> Object:
-        """An object that was stored under another version or schema, as this one has it."""
+        """An object that was stored in this version, under another schema, as the present one has it."""
+
+    def adopt(self, obj: Object) -> Object:
+        """An object of another version of the kind, with what this one has of it; nothing is filled in."""
 
     def emit(self, obj: Object) -> Object:
         """The object as it is stored and answered: empty values written or left out as Go would."""
@@ -189,6 +201,9 @@ class PlainStrategy:
     def prepare_delete(self, obj: Object) -> None: ...
 
     def revive(self, obj: Object) -> Object:
+        return obj
+
+    def adopt(self, obj: Object) -> Object:
         return obj
 
     def fields(self, obj: Object) -> dict[str, str]:  # noqa: ARG002

@@ -13,6 +13,9 @@ import msgspec
 
 from setpoint.api.patches import APPLY_CONTENT_TYPE
 from setpoint.api.selectors import LabelSelection
+from setpoint.clock import Clock
+from setpoint.server.access import Access
+from setpoint.server.admission.attributes import Part
 from setpoint.server.registry import bodies, decoding, flow
 from setpoint.server.registry.facts import type_of
 from setpoint.server.registry.managed.apply import apply
@@ -21,6 +24,7 @@ from setpoint.server.registry.managed.scale import from_scale, to_scale
 from setpoint.server.registry.patching import patched
 from setpoint.server.registry.requests import Answered, Ask, WriteOptions, write_options
 from setpoint.server.registry.resources import Object, Resource
+from setpoint.server.registry.reviews import review
 from setpoint.server.registry.served import Resources
 from setpoint.server.statuses import (
     MODIFIED,
@@ -50,11 +54,17 @@ class Verbs(Protocol):
     @property
     def resources(self) -> Resources: ...
 
+    @property
+    def access(self) -> Access: ...
+
+    @property
+    def clock(self) -> Clock: ...
+
     def now(self) -> str: ...
 
-    def live(self, ask: Ask) -> tuple[Record, Object]: ...
+    async def live(self, ask: Ask) -> tuple[Record, Object]: ...
 
-    async def delete(self, ask: Ask) -> Answered: ...
+    async def delete(self, ask: Ask, *, is_trusted: bool = False) -> Answered: ...
 
     async def change(
         self,
@@ -65,7 +75,10 @@ class Verbs(Protocol):
         *,
         is_put: bool = False,
         is_tracked: bool = False,
+        part: Part | None = None,
     ) -> Answered: ...
+
+    async def admit_body(self, ask: Ask, obj: Object, kind: Resource) -> tuple[Object, list[str]]: ...
 
 
 class Subresources:
@@ -82,8 +95,20 @@ class Subresources:
         if ask.subresource == "eviction":
             return await self._evict(ask)
         if ask.resource.strategy.is_virtual:
-            return self._review(ask)
+            return review(ask, self._registry.access, self._registry.now())
+        if ask.subresource == "token":
+            return self._token(ask)
         raise not_served()
+
+    def _token(self, ask: Ask) -> Answered:
+        from setpoint.server.registry.accounts import create_token  # noqa: PLC0415 - not asked for by many
+
+        registry = self._registry
+        accounts = registry.access.tokens.accounts
+        if accounts is None:
+            raise not_served()
+        kind = _plain(ask.resource, "authentication.k8s.io", "v1", "TokenRequest")
+        return create_token(ask, kind, accounts, registry.store, registry.clock.utc())
 
     # ── Scale ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -91,15 +116,15 @@ class Subresources:
         registry, resource = self._registry, ask.resource
         scaling = scaling_of(resource)
         if ask.verb == "get":
-            return Answered(200, _encode(scaling.scale_of(registry.live(ask)[1])))
+            return Answered(200, _encode(scaling.scale_of((await registry.live(ask))[1])))
         is_apply = ask.verb == "patch" and bodies.media_type(ask.content_type) == APPLY_CONTENT_TYPE
         options = write_options(ask, is_apply=is_apply)
 
         def wanted(old: Object) -> Object:
             """The object with the replicas, and the owners, that the scale has after the request."""
-            paths = {resource.api_version: scaling.path}
+            paths = _replicas_paths(resource)
             entries = old["metadata"].get("managedFields") or []
-            before = scaling.scale_of(old)
+            before = scaling.scale_of(old, is_written=True)
             before["metadata"]["managedFields"] = to_scale(entries, paths)
             after = _changed_scale(before, ask, options, registry.now())
             new: Object = _decode(_encode(old))
@@ -109,14 +134,17 @@ class Subresources:
                 new["metadata"]["managedFields"] = from_scale(owned, entries, paths, resource.api_version)
             return new
 
-        answered = await registry.change(ask, options, wanted, [], is_tracked=True)
+        part = _ScalePart(resource, scaling)
+        answered = await registry.change(ask, options, wanted, [], is_tracked=True, part=part)
         return Answered(200, _encode(scaling.scale_of(_decode(answered.data))), None, answered.warnings)
 
     # ── Pods: where they run, and whether they may be moved ──────────────────────────────────────────
 
     async def _bind(self, ask: Ask) -> Answered:
         registry = self._registry
-        binding = decoding.read_plain(ask, _plain(ask.resource, "", "v1", "Binding"))
+        kind = _plain(ask.resource, "", "v1", "Binding")
+        binding = _of_request(decoding.read_plain(ask, kind), ask, kind, registry.now())
+        binding, warnings = await registry.admit_body(ask, binding, kind)
         target = binding.get("target") or {}
         name = ask.name or (binding.get("metadata") or {}).get("name", "")
         node = target.get("name", "")
@@ -124,7 +152,7 @@ class Subresources:
             told = f'target.kind: Unsupported value: "{target["kind"]}": supported values: "Node", "<empty>"'
             raise StatusError(500, "", told)
         if not node:
-            raise invalid("Binding", "", name, [FieldError("required", "target.name")])
+            raise StatusError(500, "", "target.name: Required value")
         pods = registry.resources.builtin("", "v1", "pods")
         pod = msgspec.structs.replace(ask, resource=pods, name=name, subresource="binding")
 
@@ -153,13 +181,13 @@ class Subresources:
             return new
 
         await self._rewrite(pod, bound)
-        return Answered(201, _encode(_SUCCESS))
+        return Answered(201, _encode(_SUCCESS), None, tuple(warnings))
 
     async def _rewrite(self, ask: Ask, wanted: Any) -> None:
         """A change that the server itself makes: nobody owns it, nothing is validated."""
         registry = self._registry
         while True:
-            record, old = registry.live(ask)
+            record, old = await registry.live(ask)
             emitted = ask.resource.strategy.emit(wanted(old))
             try:
                 await registry.store.update(record.place, flow.encoder(emitted), record.revision)
@@ -173,7 +201,9 @@ class Subresources:
         eviction = decoding.read_plain(ask, body)
         if (eviction.get("metadata") or {}).get("name", ask.name) != ask.name:
             raise bad_request("name in URL does not match name in Eviction object")
-        record, pod = registry.live(msgspec.structs.replace(ask, subresource=""))
+        eviction = _of_request(eviction, ask, body, registry.now())
+        eviction, warnings = await registry.admit_body(ask, eviction, body)
+        record, pod = await registry.live(msgspec.structs.replace(ask, subresource=""))
         del record
         ended = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed", "Pending")
         if not ended and not pod["metadata"].get("deletionTimestamp"):
@@ -186,9 +216,10 @@ class Subresources:
                 subresource="",
                 body=_encode({"kind": "DeleteOptions", "apiVersion": "v1", **options}),
                 content_type="application/json",
-            )
+            ),
+            is_trusted=True,
         )
-        return Answered(201, _encode(_SUCCESS))
+        return Answered(201, _encode(_SUCCESS), None, tuple(warnings))
 
     async def _take_budget(self, ask: Ask, pod: Object) -> None:
         registry = self._registry
@@ -233,27 +264,6 @@ class Subresources:
         except Changed:
             raise conflict(budgets.plural, budgets.group, name, MODIFIED) from None
 
-    # ── Questions ───────────────────────────────────────────────────────────────────────────────────
-
-    def _review(self, ask: Ask) -> Answered:
-        decoded = decoding.decode(ask)
-        obj, answer = decoded.object, _REVIEWS.get(ask.resource.kind)
-        if answer is None:
-            raise not_served()
-        options, emit = write_options(ask), ask.resource.strategy.emit
-        obj = emit(obj)
-        track_update(
-            obj,
-            None,
-            manager=options.manager,
-            api_version=ask.resource.api_version,
-            subresource="",
-            now=self._registry.now(),
-            type=ask.resource.type,
-        )
-        obj["status"] = answer(obj, ask)
-        return Answered(201, _encode(emit(obj)), ask.resource)
-
 
 def _disallow(status: Object, now: str) -> None:
     """Have a budget say that it has no room left."""
@@ -273,39 +283,6 @@ def _cause(message: str) -> Object:
     return {"reason": "DisruptionBudget", "message": message}
 
 
-def _who(obj: Object, ask: Ask) -> Object:
-    del obj
-    user: Object = {"username": ask.user.name, "groups": list(ask.user.groups)}
-    if ask.user.uid:
-        user["uid"] = ask.user.uid
-    if ask.user.extra:
-        user["extra"] = {key: list(values) for key, values in ask.user.extra.items()}
-    return {"userInfo": user}
-
-
-def _may(obj: Object, ask: Ask) -> Object:
-    del obj, ask
-    return {"allowed": True}  # whoever has a credential may do everything
-
-
-def _rules(obj: Object, ask: Ask) -> Object:
-    del obj, ask
-    return {
-        "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
-        "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
-        "incomplete": False,
-    }
-
-
-_REVIEWS = {
-    "SelfSubjectReview": _who,
-    "SelfSubjectAccessReview": _may,
-    "SubjectAccessReview": _may,
-    "LocalSubjectAccessReview": _may,
-    "SelfSubjectRulesReview": _rules,
-}
-
-
 # ── Scaling ─────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -316,7 +293,7 @@ class Scaling(Protocol):
     def path(self) -> tuple[str, ...]:
         """Of the replicas, in managedFields."""
 
-    def scale_of(self, obj: Object) -> Object: ...
+    def scale_of(self, obj: Object, *, is_written: bool = False) -> Object: ...
 
     def set_replicas(self, obj: Object, replicas: int) -> None: ...
 
@@ -326,7 +303,7 @@ class _BuiltinScaling:
 
     path = ("f:spec", "f:replicas")
 
-    def scale_of(self, obj: Object) -> Object:
+    def scale_of(self, obj: Object, *, is_written: bool = False) -> Object:  # noqa: ARG002
         metadata, spec = obj["metadata"], obj.get("spec") or {}
         names = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
         status: Object = {"replicas": (obj.get("status") or {}).get("replicas", 0)}
@@ -347,6 +324,47 @@ class _BuiltinScaling:
 def scaling_of(resource: Resource) -> Scaling:
     found: Scaling | None = getattr(resource.strategy, "scaled", None)
     return found or _BuiltinScaling()
+
+
+class _ScalePart:
+    """The Scale of an object, for those who have a say in its change."""
+
+    def __init__(self, resource: Resource, scaling: Scaling) -> None:
+        self._scaling = scaling
+        self.kind = _plain(resource, "autoscaling", "v1", "Scale")
+
+    def shown(self, obj: Object) -> Object:
+        return self._scaling.scale_of(obj, is_written=True)
+
+    def taken(self, obj: Object, part: Object) -> Object:
+        self._scaling.set_replicas(obj, (part.get("spec") or {}).get("replicas", 0))
+        return obj
+
+
+def _of_request(body: Object, ask: Ask, kind: Resource, now: str) -> Object:
+    """The body of a request, as those see it who have a say in it."""
+    metadata = body.setdefault("metadata", {})
+    metadata["name"], metadata["namespace"] = ask.name or metadata.get("name", ""), ask.namespace
+    track_update(
+        body,
+        None,
+        manager=write_options(ask).manager,
+        api_version=kind.api_version,
+        subresource=ask.subresource,
+        now=now,
+        type=kind.type,
+    )
+    return body
+
+
+def _replicas_paths(resource: Resource) -> dict[str, tuple[str, ...] | None]:
+    """Of each version, in managedFields; a version of a custom kind may have no scale."""
+    if resource.family is None:
+        return {resource.api_version: scaling_of(resource).path}
+    versions = resource.family.members.items()
+    return {
+        name: scaling_of(one).path if one.subresource("scale") is not None else None for name, one in versions
+    }
 
 
 def _selector_text(selector: Object) -> str:
@@ -372,7 +390,8 @@ def _changed_scale(before: Object, ask: Ask, options: WriteOptions, now: str) ->
             kind="Scale",
         )
     if ask.verb == "patch":
-        after = decoding.plain_patched(patched(before, ask.body, ask.content_type, resource), resource)
+        changed = patched(before, ask.body, ask.content_type, resource)
+        after = decoding.plain_patched(changed, resource, before)
     else:
         after = decoding.read_plain(ask, resource)
     after.setdefault("metadata", {})

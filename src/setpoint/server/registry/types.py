@@ -50,6 +50,7 @@ class Field:
         False  # written also when zero: neither omitempty nor omitzero, or a plain struct
     )
     is_pointer: bool = False
+    is_told: bool = False  # its schema says atomic of a list or granular of a map, which they are in any case
     enum: tuple[str, ...] = ()
     patch_strategy: frozenset[str] = frozenset()  # merge, replace, retainKeys
     merge_key: str = ""

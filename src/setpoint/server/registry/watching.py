@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -20,7 +20,7 @@ import msgspec
 from setpoint.server.registry.listing import ListOptions, Selector, list_options
 from setpoint.server.registry.requests import Ask
 from setpoint.server.registry.resources import Resource
-from setpoint.server.statuses import expired
+from setpoint.server.statuses import StatusError, expired, version_too_large
 from setpoint.server.storage.history import Closed
 from setpoint.server.storage.protocol import Compacted, Event, Overrun, Record, Store, Watch
 
@@ -33,6 +33,7 @@ _END_OF_INITIAL = ',"annotations":{"k8s.io/initial-events-end":"true"}'
 
 Type = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
 Present = Callable[[Resource, Record], Record]
+Convert = Callable[[Resource, Record], Awaitable[Record]]
 
 
 class WatchEvent(NamedTuple):
@@ -46,12 +47,14 @@ class WatchEvent(NamedTuple):
 class Watching:
     """One watch that was granted: what is wrong with the request was raised when this was made."""
 
-    def __init__(self, store: Store, ask: Ask, present: Present) -> None:
+    def __init__(self, store: Store, ask: Ask, present: Present, convert: Convert | None = None) -> None:
+        """``convert`` is for what has to be waited for, before an event is given out."""
         self._store = store
         self._resource = ask.resource
         self._options: ListOptions = list_options(ask.query, is_watch=True)
         self._selector = Selector(ask)
         self._present = present
+        self._convert = convert
         self._ask = ask
         self._refused: WatchEvent | None = None
         self._initial: list[WatchEvent] = []
@@ -62,6 +65,10 @@ class Watching:
         version, wants = self._options.version, self._options.sends_initial_events
         stored, namespace = self._resource.stored, self._ask.namespace
         after = self._store.revision if not version or wants else version
+        if wants and version and version > self._store.revision:
+            refusal = version_too_large(version, self._store.revision)
+            self._refused = WatchEvent("ERROR", msgspec.json.encode(refusal.status))
+            return None
         if wants is None:
             wants = not version  # unset or 0: begin with what there is
         if wants:
@@ -102,10 +109,12 @@ class Watching:
             if self._watch is None:
                 return
             if self._initial:
-                yield self._initial
+                yield await self._converted(self._initial)
                 self._initial = []
             async for events in self._live(self._watch):
-                yield events
+                yield await self._converted(events)
+        except StatusError as refused:  # of a webhook that converts
+            yield [WatchEvent("ERROR", msgspec.json.encode(refused.status))]
         finally:
             self.close()
 
@@ -136,6 +145,17 @@ class Watching:
             return
         finally:
             timer.cancel()
+
+    async def _converted(self, events: list[WatchEvent]) -> list[WatchEvent]:
+        if self._convert is None:
+            return events
+        found = []
+        for event in events:
+            if event.record is not None:
+                record = await self._convert(self._resource, event.record)
+                event = WatchEvent(event.type, record.data, record)  # noqa: PLW2901
+            found.append(event)
+        return found
 
     def _seen(self, event: Event) -> WatchEvent | None:
         """One change, as this watch's selector sees it."""

@@ -20,7 +20,6 @@ VARIABLE: Final = "SETPOINT_FAILPOINTS"
 
 POINTS: Final = {
     "write.begin": "before anything of a batch is written",
-    "write.appended": "its rows are in the transaction, and nothing is committed",
     "write.committed": "it is durable, and nobody knows",
     "write.applied": "it can be read and watched, and its writers have no answer yet",
     "write.acknowledged": "its writers have their answer, and none has acted on it",

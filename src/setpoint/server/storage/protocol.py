@@ -120,7 +120,7 @@ class Store(Protocol):
     def listed(self, resource: str, namespace: str = "") -> list[Record]:
         """By namespace and name, in the order of their bytes; namespace "" gives all."""
 
-    def listed_at(self, resource: str, namespace: str, revision: int) -> list[Record]:
+    async def listed_at(self, resource: str, namespace: str, revision: int) -> list[Record]:
         """As it was at ``revision``.  Raises ``Compacted``."""
 
     async def create(self, place: Place, encode: Encode) -> Record:
@@ -134,6 +134,15 @@ class Store(Protocol):
 
     def watch(self, resource: str, namespace: str, after: int) -> Watch:
         """Events with a revision above ``after``.  Raises ``Compacted``."""
+
+    def on_write(self, resource: str, call: Callable[[], None]) -> None:
+        """Call it at each write of an object of the resource, before anybody can see the write.
+
+        For what is worked out from such objects and kept until then; whoever wants the events watches.
+        """
+
+    def trouble(self) -> str:
+        """Why nothing can be written; nothing while all is well."""
 
     async def compact(self, revision: int) -> None:
         """Forget history up to and including ``revision``, in small steps."""

@@ -14,7 +14,7 @@ written.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from setpoint.server.storage.history import History
@@ -31,6 +31,7 @@ class Reads:
         self._objects = objects
         self._history = history
         self._snapshots: dict[tuple[str, str, int], list[Record]] = {}
+        self._told: dict[str, list[Callable[[], None]]] = {}  # who wants to know, by resource
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {len(self._objects)} objects at {self.revision}>"
@@ -49,14 +50,16 @@ class Reads:
     def listed(self, resource: str, namespace: str = "") -> list[Record]:
         return self._objects.listed(resource, namespace)
 
-    def listed_at(self, resource: str, namespace: str, revision: int) -> list[Record]:
+    async def listed_at(self, resource: str, namespace: str, revision: int) -> list[Record]:
         """As it was at ``revision``.  Raises ``Compacted``; a revision to come is taken for the newest."""
         if revision < self.compacted:
             raise Compacted(revision, self.compacted)
         key = resource, namespace, revision
         snapshot = self._snapshots.pop(key, None)
         if snapshot is None:
-            events = self._events_after(resource, namespace, revision)
+            events = await self._events_after(resource, namespace, revision)
+            if revision < self.compacted:  # while it was read
+                raise Compacted(revision, self.compacted)
             if not events:
                 return self._objects.listed(resource, namespace)
             snapshot = _undone(self._objects.listed(resource, namespace), events)
@@ -66,9 +69,15 @@ class Reads:
     def watch(self, resource: str, namespace: str, after: int) -> Watch:
         return self._history.watch(resource, namespace, after)
 
-    def _events_after(self, resource: str, namespace: str, revision: int) -> Sequence[Event]:
-        """All above ``revision``, which is not compacted."""
+    def on_write(self, resource: str, call: Callable[[], None]) -> None:
+        self._told.setdefault(resource, []).append(call)
+
+    async def _events_after(self, resource: str, namespace: str, revision: int) -> Sequence[Event]:
+        """All above ``revision``, which is not compacted; and up to the newest, when it returns."""
         return self._history.after(resource, namespace, revision)
+
+    def trouble(self) -> str:
+        return ""
 
     def _apply(self, events: Sequence[Event]) -> None:
         """These are written: let them be seen."""
@@ -77,6 +86,8 @@ class Reads:
                 self._objects.remove(event.record.place)
             else:
                 self._objects.put(event.record)
+            for call in self._told.get(event.record.place.resource, ()):
+                call()
         self._history.publish(events, asyncio.get_running_loop().time())
 
     def _hold(self, key: tuple[str, str, int], snapshot: list[Record]) -> None:

@@ -2,15 +2,15 @@
 
 Memory is where reads come from, SQLite is the log behind it.  A write goes this way:
 
-    asked ─► waits for its turn ─► judged, given its revision, encoded ─► committed in the thread
-        ─► applied to memory, published to watches ─► acknowledged
+    asked ─► waits for its turn ─► in the thread: judged, given its revision, encoded, committed
+        ─► in the event loop: applied to memory, published to watches, acknowledged
 
 Promises, beside those of ``protocol.py``:
 
-1. All who wait are committed together: one transaction, one fsync, in one thread.  While that runs, the
-   next ones gather.
+1. All who wait are committed together: one statement, one fsync, in one thread.  While that runs, the
+   next ones gather, and the thread goes on with them by itself: the disk does not wait for the event loop.
 2. Writes are judged against what is durable and nothing else.  Of several writes to one place, one is in a
-   commit; the others are judged when it is done.
+   commit; the others are judged when it can be seen in memory.
 3. Revisions are handed out when a commit is made up, from the last durable one: a commit that is refused
    takes none with it.
 4. A refused commit is ``Unwritable`` for those in it.  Reads go on, and so do writes once the disk allows.
@@ -28,7 +28,7 @@ import logging
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self, TypeVar
@@ -37,7 +37,7 @@ from setpoint.server.storage import recovery
 from setpoint.server.storage.failpoints import Failpoints
 from setpoint.server.storage.folder import Folder
 from setpoint.server.storage.history import Closed, Older, ReadOlder
-from setpoint.server.storage.log import Damage, Log
+from setpoint.server.storage.log import MOST_EVENTS, Damage, Log
 from setpoint.server.storage.protocol import (
     Changed,
     Encode,
@@ -49,12 +49,14 @@ from setpoint.server.storage.protocol import (
 )
 from setpoint.server.storage.reads import Reads
 from setpoint.server.storage.retention import Keep, Retention
+from setpoint.server.storage.thread import DiskThread
 
 log = logging.getLogger("setpoint.storage")
 
 KEEP: Final = Keep(bytes=2 * 1024 * 1024 * 1024)  # on disk
 HELD: Final = Keep(seconds=0, events=10_000, bytes=64 * 1024 * 1024)  # in memory
-_MOST_WRITES, _MOST_BYTES = 512, 8 * 1024 * 1024  # in one commit
+_FAILED: Final = "the store failed before it answered"
+_MOST_BYTES = 8 * 1024 * 1024  # in one commit
 
 T = TypeVar("T")
 
@@ -68,6 +70,9 @@ class _Write:
     encode: Encode
     seen: int | None  # None: nothing is there
     done: asyncio.Future[Record]
+
+
+_Batch = list[tuple[_Write, Event]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +99,7 @@ class SqliteStore(Reads):
         self,
         folder: Folder,
         recovered: recovery.Recovered,
-        thread: ThreadPoolExecutor,
+        thread: DiskThread,
         keep: Keep,
         failpoints: Failpoints,
     ) -> None:
@@ -105,13 +110,17 @@ class SqliteStore(Reads):
         self._thread = thread
         self._failpoints = failpoints
         self._retention = Retention(keep)
-        self._queue: deque[_Write] = deque()
+        self._loop = asyncio.get_running_loop()
+        self._queue: deque[_Write] = deque()  # the loop puts in, the thread takes out
+        self._unapplied: set[Place] = set()  # in a commit, and not in memory yet
         self._asked = asyncio.Event()
+        self._bug: Exception | None = None  # why nothing can be seen any more
         self._closing = False  # nothing more is taken
         self._closed = False  # all is let go of, or is about to be
         self._target = self.compacted  # up to which compaction is to go
         self._compactions: list[tuple[int, asyncio.Future[None]]] = []
         self._writes = self._commits = self._refused = 0
+        self._trouble = ""  # with the last commit
         self._retention.note(asyncio.get_running_loop().time(), self.revision, 0)
         self._writer = asyncio.create_task(self._run(), name=f"setpoint-storage-{folder.path.name}")
 
@@ -130,11 +139,11 @@ class SqliteStore(Reads):
         """
         points = failpoints or Failpoints()
         loop = asyncio.get_running_loop()
-        thread = ThreadPoolExecutor(1, thread_name_prefix="setpoint-storage")
+        thread = DiskThread("setpoint-storage")
 
         def reader(log: Log) -> ReadOlder:
             async def older(resource: str, namespace: str, after: int, upto: int) -> Older:
-                return await loop.run_in_executor(thread, log.older, resource, namespace, after, upto)
+                return await thread.do(log.older, resource, namespace, after, upto)
 
             return older
 
@@ -149,9 +158,9 @@ class SqliteStore(Reads):
                 raise
 
         try:
-            folder, recovered = await loop.run_in_executor(thread, recover)
+            folder, recovered = await thread.do(recover)
         except BaseException:
-            thread.shutdown(wait=False)
+            thread.end()
             raise
         store = cls(folder, recovered, thread, keep, points)
         for damage in store.damaged[:20]:
@@ -159,6 +168,10 @@ class SqliteStore(Reads):
                 "%s was damaged: revision %s, %s: %s", folder.path, damage.revision, damage.place, damage.why
             )
         return store
+
+    def trouble(self) -> str:
+        """The writer has ended, or its last commit was refused; the next one that is not says otherwise."""
+        return "the store is closed" if self._writer.done() else self._trouble
 
     def stats(self) -> Stats:
         return Stats(
@@ -215,7 +228,7 @@ class SqliteStore(Reads):
         finally:
             self._history.close()
             await self._in_thread(self._log.close)
-            self._thread.shutdown(wait=True)
+            self._thread.end()
             self._folder.release()
 
     # ── One write ───────────────────────────────────────────────────────────────────────────────────
@@ -246,9 +259,10 @@ class SqliteStore(Reads):
         """Commit what is asked for until closed, and between two commits keep house."""
         try:
             while True:
-                if batch := self._gather():
-                    await self._commit(batch)
-                    self._look_at_the_clock()
+                if self._queue:
+                    await self._in_thread(self._commit)
+                    if self._bug is not None:
+                        raise self._bug
                 if self._log.wants_checkpoint:  # first: one that waits for all of compaction takes long
                     await self._checkpoint()
                 elif self._log.compacted < self._target:
@@ -263,57 +277,88 @@ class SqliteStore(Reads):
             self._fail([write.done for write in self._queue], Closed("the store was closed"))
             self._fail([done for _, done in self._compactions], Closed("the store was closed"))
 
-    def _gather(self) -> list[tuple[_Write, Event]]:
+    # These two are called in the thread.  What it shares with the event loop is changed by one step of the
+    # interpreter at a time, and of a place in ``_unapplied`` the thread reads nothing.
+
+    def _commit(self) -> None:
+        """Commit what is asked for, as long as there is nothing else to do here."""
+        while batch := self._gather():
+            try:
+                self._log.append([event for _, event in batch])
+            except (sqlite3.Error, OSError) as error:
+                self._tell(self._refuse, batch, error)
+            except BaseException:
+                self._tell(self._fail, [write.done for write, _ in batch], Closed(_FAILED))
+                raise
+            else:
+                self._tell(self._committed, batch)
+            is_house_to_be_kept = self._log.wants_checkpoint or self._log.compacted < self._target
+            if is_house_to_be_kept or self._thread.is_wanted or self._bug is not None:
+                return
+
+    def _gather(self) -> _Batch:
         """Those that wait, judged and encoded.  A second write to one place stays for the next commit."""
-        batch: list[tuple[_Write, Event]] = []
-        taken: set[Place] = set()
+        batch: _Batch = []
         later: list[_Write] = []
-        revision, size = self.revision, 0
-        while self._queue and len(batch) < _MOST_WRITES and size < _MOST_BYTES:
+        revision, size = self._log.revision, 0
+        while self._queue and len(batch) < MOST_EVENTS and size < _MOST_BYTES:
             write = self._queue.popleft()
             if write.done.done():  # whoever asked has gone away
                 continue
-            if write.place in taken:
+            if write.place in self._unapplied:
                 later.append(write)
                 continue
             try:
                 found = self._judge(write.place, write.seen)
                 data = write.encode(revision + 1)
             except Exception as error:  # noqa: BLE001 - it is the writer's own
-                write.done.set_exception(error)
+                self._tell(self._fail, [write.done], error)
                 continue
             revision += 1
             size += len(data)
-            taken.add(write.place)
+            self._unapplied.add(write.place)
             record = Record(write.place, revision, found.created if found else revision, data)
             batch.append((write, Event(write.type, record, found)))
         self._queue.extendleft(reversed(later))
         return batch
 
-    async def _commit(self, batch: list[tuple[_Write, Event]]) -> None:
-        events = [event for _, event in batch]
-        waiting = [write.done for write, _ in batch]
+    def _tell(self, function: Callable[..., None], *args: object) -> None:
+        """In the event loop, in the order of telling."""
+        with suppress(RuntimeError):  # it is closed: nobody waits any more
+            self._loop.call_soon_threadsafe(function, *args)
+
+    def _refuse(self, batch: _Batch, error: Exception) -> None:
+        self._unapplied.difference_update([write.place for write, _ in batch])
+        self._refused += 1
+        refusal = f"write to {self._folder.path}: {error}; nothing was written, and reads go on"
+        log.warning("%s", refusal)
+        self._trouble = refusal
+        self._fail([write.done for write, _ in batch], Unwritable(refusal))
+
+    def _committed(self, batch: _Batch) -> None:
+        """It is durable: let it be seen.  Should that fail, nothing more is written."""
         try:
-            await self._in_thread(self._log.append, events)
-            self._apply(events)
-            self._failpoints.reached("write.applied")
-        except (sqlite3.Error, OSError) as error:
-            self._refused += 1
-            refusal = f"write to {self._folder.path}: {error}; nothing was written, and reads go on"
-            log.warning("%s", refusal)
-            self._fail(waiting, Unwritable(refusal))
-            return
-        except BaseException:
-            self._fail(waiting, Closed("the store was closed before it answered"))
-            raise
+            if self._bug is None:
+                self._show(batch)
+        except Exception as error:  # noqa: BLE001 - the writer raises it
+            self._bug, self._closing = error, True
+        self._fail([write.done for write, _ in batch], Closed(_FAILED))  # those who have no answer yet
+
+    def _show(self, batch: _Batch) -> None:
+        events = [event for _, event in batch]
+        self._apply(events)
+        self._unapplied.difference_update([write.place for write, _ in batch])
+        self._failpoints.reached("write.applied")
         for write, event in batch:
             if not write.done.done():
                 write.done.set_result(event.record)
         self._failpoints.reached("write.acknowledged")
+        self._trouble = ""
         self._writes += len(batch)
         self._commits += 1
         size = sum(len(event.record.data) for event in events)
-        self._retention.note(asyncio.get_running_loop().time(), self.revision, size)
+        self._retention.note(self._loop.time(), self.revision, size)
+        self._look_at_the_clock()
 
     def _fail(self, waiting: Sequence[asyncio.Future[T]], error: Exception) -> None:
         for future in waiting:
@@ -323,7 +368,7 @@ class SqliteStore(Reads):
     # ── Keeping house ───────────────────────────────────────────────────────────────────────────────
 
     def _look_at_the_clock(self) -> None:
-        if target := self._retention.due(asyncio.get_running_loop().time(), self.revision):
+        if target := self._retention.due(self._loop.time(), self.revision):
             self._compact_to(target)
 
     def _compact_to(self, target: int) -> None:
@@ -357,16 +402,15 @@ class SqliteStore(Reads):
 
     # ── What is older than memory ───────────────────────────────────────────────────────────────────
 
-    def _events_after(self, resource: str, namespace: str, revision: int) -> Sequence[Event]:
-        """From disk too, and then everyone waits: for a list at a revision that old, which is rare."""
+    async def _events_after(self, resource: str, namespace: str, revision: int) -> Sequence[Event]:
+        """From disk too, while others go on."""
         events: list[Event] = []
         while revision < self._history.floor:
-            older = self._thread.submit(
-                self._log.older, resource, namespace, revision, self._history.floor
-            ).result()
+            floor = self._history.floor
+            older = await self._in_thread(self._log.older, resource, namespace, revision, floor)
             events += older.events
             revision = older.reached
         return [*events, *self._history.after(resource, namespace, revision)]
 
     async def _in_thread(self, function: Callable[..., T], *args: object) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, function, *args)
+        return await self._thread.do(function, *args)

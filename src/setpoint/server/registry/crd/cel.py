@@ -77,6 +77,8 @@ class Compiled(NamedTuple):
     rule: _Rule | None
     issues: list[RuleIssue]
     uses_old: bool
+    checked: Checked | None = None  # the rule, where it is one
+    composed: Checked | None = None  # what composes its message
 
 
 def compiled(rule: dict[str, Any], schema: Schema, *, is_root: bool) -> Compiled:
@@ -85,6 +87,7 @@ def compiled(rule: dict[str, Any], schema: Schema, *, is_root: bool) -> Compiled
     issues: list[RuleIssue] = []
     is_optional = bool(rule.get("optionalOldSelf"))
     checked: Checked | None = None
+    composed: Checked | None = None
     evaluate = compose = None
     try:
         checked = _checked(text, schema, is_root=is_root, is_optional=is_optional)
@@ -98,13 +101,14 @@ def compiled(rule: dict[str, Any], schema: Schema, *, is_root: bool) -> Compiled
         try:
             composed = _checked(message, schema, is_root=is_root, is_optional=is_optional)
             if composed.type.name != "string":
+                composed = None
                 issues.append(RuleIssue("messageExpression", "messageExpression must evaluate to a string"))
             else:
                 compose = program(composed.root)
         except CompileError as error:
             issues.append(RuleIssue("messageExpression", f"messageExpression compilation failed: {error}"))
     if evaluate is None or checked is None:
-        return Compiled(None, issues, uses_old=False)
+        return Compiled(None, issues, uses_old=False)  # and nothing is said of what it would cost
     made = _Rule(
         evaluate=evaluate,
         uses_old=checked.uses_old,
@@ -115,7 +119,7 @@ def compiled(rule: dict[str, Any], schema: Schema, *, is_root: bool) -> Compiled
         reason=_REASONS.get(rule.get("reason") or "", "invalid"),
         path=_relative(rule.get("fieldPath") or "", schema),
     )
-    return Compiled(made, issues, checked.uses_old)
+    return Compiled(made, issues, checked.uses_old, checked, composed)
 
 
 def _relative(path: str, schema: Schema) -> str:

@@ -11,9 +11,12 @@ Pure.  Fed by ``cel.py`` with what ``expressions.py`` read.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from setpoint.server.registry.crd.costs import Facts, Resolved
 from setpoint.server.registry.crd.expressions import (
     Call,
     Constant,
@@ -72,6 +75,8 @@ class Checked(NamedTuple):
     root: Node  # for the engine
     type: Type
     uses_old: bool
+    source: Node  # as it was written
+    facts: Facts  # about its nodes
 
 
 def escaped(name: str) -> str | None:
@@ -140,13 +145,16 @@ class Objects:
     def field(self, type_: Type, name: str) -> tuple[str, Schema, Type] | None:
         """The real name, schema and type of an object's field."""
         if type_.name not in self._fields:
-            known = self._fields[type_.name] = {}
+            fields = self._fields[type_.name] = {}
             for real, schema in properties(self._schemas[type_.name]).items():
                 shown = escaped(real)
                 below = self.type_of(schema, f"{type_.name}.{shown}", is_root=bool(schema.get(EMBEDDED)))
                 if shown is not None and below is not None:
-                    known[shown] = (real, schema, below)
-        return self._fields[type_.name].get(name)
+                    fields[shown] = (real, schema, below)
+        known = self._fields[type_.name]
+        if name not in known and name in _RESERVED:
+            return known.get(f"__{name}__")  # where the parser takes it, there is no doubt what it means
+        return known.get(name)
 
 
 def with_meta(schema: Schema) -> Schema:
@@ -181,24 +189,41 @@ class Checker:
     """One expression.  ``issues`` are complete when ``check`` returns."""
 
     def __init__(
-        self, parsed: Parsed, objects: Objects, names: dict[str, tuple[Type, Schema | None]]
+        self,
+        parsed: Parsed,
+        objects: Objects,
+        names: dict[str, tuple[Type, Schema | None]],
+        more: Mapping[str, tuple[Overload, ...]] = MappingProxyType({}),
     ) -> None:
+        """``more`` are functions that rules of schemas do not have."""
         self._parsed = parsed
+        self._more = more
         self._objects = objects
         self._bound: dict[str, Type] = {}
         self._fresh = 0
         self._next_id = 1_000_000
         self._uses_old = False
+        self._types: dict[int, Type] = {}
+        self._calls: dict[int, Resolved] = {}
+        self._loops: dict[int, Node] = {}
         self._globals = _Scope(names)
         self.issues: list[Issue] = []
 
     def check(self) -> Checked:
-        root, type_, _ = self._node(self._parsed.root, self._globals)
-        return Checked(root, self._resolved(type_), self._uses_old)
+        source = self._parsed.root
+        root, type_, _ = self._node(source, self._globals)
+        types = {number: self._closed(self._resolved(one)) for number, one in self._types.items()}
+        facts = Facts(types, self._calls, self._loops)
+        return Checked(root, self._resolved(type_), self._uses_old, source, facts)
 
     # Each returns the node for the engine, its type, and the schema of its value where it has one.
 
     def _node(self, node: Node, scope: _Scope) -> tuple[Node, Type, Schema | None]:
+        found = self._understood(node, scope)
+        self._types[node.id] = found[1]
+        return found
+
+    def _understood(self, node: Node, scope: _Scope) -> tuple[Node, Type, Schema | None]:
         match node:
             case Constant():
                 return node, Type(node.kind), None
@@ -273,6 +298,7 @@ class Checker:
 
     def _call(self, node: Call, scope: _Scope) -> tuple[Node, Type, Schema | None]:
         if (expanded := self._expanded(node)) is not None:
+            self._loops[node.id] = expanded
             return self._node(expanded, scope)
         if node.function == "_?._" and isinstance(name := node.arguments[1], Constant):
             return self._optional_select(node, name, scope)
@@ -280,7 +306,7 @@ class Checker:
             return self._call(Call(node.id, None, whole, node.arguments), scope)
         target = self._node(node.target, scope) if node.target is not None else None
         arguments = [self._node(one, scope) for one in node.arguments]
-        candidates = overloads(node.function)
+        candidates = (*overloads(node.function), *self._more.get(node.function, ()))
         made = Call(node.id, target[0] if target else None, node.function, [one[0] for one in arguments])
         if not candidates:
             return made, self._undeclared(node, node.function), None
@@ -322,6 +348,7 @@ class Checker:
         inner = type_.of[0] if type_.name == "optional" else type_
         real, below, result = self._field(node, inner, schema, name.value)
         made = Call(node.id, None, node.function, [operand, Constant(name.id, "string", real)])
+        self._calls[node.id] = Resolved(node.function, None, (Overload(None, (DYN, STRING), result),))
         if _needs_care(result) and result.name != "double":  # integers compare with doubles as they are
             self._issue(node, f"'{name.value}' cannot be selected with '?' by this server: use has()")
         return made, Type("optional", (result,)), below
@@ -341,6 +368,7 @@ class Checker:
         if any(self._resolved(one).name == "!error!" for one in given):
             return Type("!error!")
         result: Type | None = None
+        fitting: list[Overload] = []
         for one in candidates:
             wanted = [*([one.target] if one.target is not None else ()), *one.arguments]
             if (one.target is None) != (target is None) or len(wanted) != len(given):
@@ -350,9 +378,11 @@ class Checker:
             if all(self._assign(self._renewed(a, renamed), b) for a, b in zip(wanted, given, strict=True)):
                 found = self._resolved(self._renewed(one.result, renamed))
                 result = found if result is None or result == found else DYN
+                fitting.append(one)
             else:
                 self._bound = before
         if result is not None:
+            self._calls[node.id] = Resolved(node.function, node.target, tuple(fitting))
             return result
         listed = f"({', '.join(self._shown(one) for one in arguments)})"
         called = listed if target is None else f"{self._shown(target)}.{listed}"

@@ -57,7 +57,13 @@ def update_errors(new: Object, old: Object, subresource: str = "") -> list[Field
         accepted = (new.get("status") or {}).get("acceptedNames") or {}
         return _names_errors(accepted, "status.acceptedNames")
     spec, before = new.get("spec") or {}, old.get("spec") or {}
-    found = _spec_errors(spec, is_established=lifecycle.is_established(old))
+    schemas = {one.get("name"): one.get("schema") for one in before.get("versions") or ()}
+    unchanged = frozenset(
+        one["name"]
+        for one in spec.get("versions") or ()
+        if one.get("name") in schemas and same(one.get("schema"), schemas[one["name"]])
+    )
+    found = _spec_errors(spec, is_established=lifecycle.is_established(old), unchanged=unchanged)
     fixed = ["group", "names.plural"]
     if lifecycle.is_established(old):
         fixed = ["scope", "names.kind", *fixed]
@@ -102,7 +108,10 @@ def _approval_errors(new: Object, old: Object | None) -> list[FieldError]:
 # ── The spec ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _spec_errors(spec: dict[str, Any], *, is_established: bool = False) -> list[FieldError]:
+def _spec_errors(
+    spec: dict[str, Any], *, is_established: bool = False, unchanged: frozenset[str] = frozenset()
+) -> list[FieldError]:
+    """``unchanged`` are the versions whose schema is as it was."""
     versions: list[dict[str, Any]] = spec.get("versions") or []
     common = _common(versions)
     found = [
@@ -118,7 +127,7 @@ def _spec_errors(spec: dict[str, Any], *, is_established: bool = False) -> list[
         name = one.get("name") or ""
         if wrong := texts.label_1035(name):
             found.append(FieldError("invalid", f"spec.versions[{place}].name", ",".join(wrong), name))
-        found += _version_errors(one, f"spec.versions[{place}]", common)
+        found += _version_errors(one, f"spec.versions[{place}]", common, is_unchanged=name in unchanged)
     found += _versions_errors(versions, common)
     first = versions[0].get("name") if versions else ""
     if first and (wrong := texts.label_1035(first)):
@@ -131,7 +140,7 @@ def _spec_errors(spec: dict[str, Any], *, is_established: bool = False) -> list[
     ]
     found += _names_errors(names, "spec.names")
     if versions:
-        found += _shared_errors(versions, common)
+        found += _shared_errors(versions, common, is_unchanged=first in unchanged)
     return found + _conversion_errors(spec.get("conversion"), is_established=is_established)
 
 
@@ -160,7 +169,9 @@ def _choice(path: str, value: str | None, *allowed: str) -> list[FieldError]:
     return [] if value in allowed else [unsupported(path, value, allowed)]
 
 
-def _version_errors(version: dict[str, Any], path: str, common: frozenset[str]) -> list[FieldError]:
+def _version_errors(
+    version: dict[str, Any], path: str, common: frozenset[str], *, is_unchanged: bool
+) -> list[FieldError]:
     found = [
         FieldError("invalid", f"{path}.deprecationWarning", told, version.get("deprecationWarning"))
         for told in _deprecation_errors(version)
@@ -168,7 +179,8 @@ def _version_errors(version: dict[str, Any], path: str, common: frozenset[str]) 
     schema = (version.get("schema") or {}).get("openAPIV3Schema")
     if "schema" not in common and schema is not None:
         has_status = (version.get("subresources") or {}).get("status") is not None
-        found += schema_errors(schema, f"{path}.schema.openAPIV3Schema", has_status=has_status)
+        where = f"{path}.schema.openAPIV3Schema"
+        found += schema_errors(schema, where, has_status=has_status, is_unchanged=is_unchanged)
     if "subresources" not in common:
         found += _scale_errors(version.get("subresources"), f"{path}.subresources")
     if "additionalPrinterColumns" not in common:
@@ -178,13 +190,16 @@ def _version_errors(version: dict[str, Any], path: str, common: frozenset[str]) 
     return found
 
 
-def _shared_errors(versions: list[dict[str, Any]], common: frozenset[str]) -> list[FieldError]:
+def _shared_errors(
+    versions: list[dict[str, Any]], common: frozenset[str], *, is_unchanged: bool
+) -> list[FieldError]:
     first = versions[0]
     found: list[FieldError] = []
     schema = (first.get("schema") or {}).get("openAPIV3Schema")
     if "schema" in common and schema is not None:
         has_status = any((one.get("subresources") or {}).get("status") is not None for one in versions)
-        found += schema_errors(schema, "spec.validation.openAPIV3Schema", has_status=has_status)
+        where = "spec.validation.openAPIV3Schema"
+        found += schema_errors(schema, where, has_status=has_status, is_unchanged=is_unchanged)
     if "subresources" in common:
         found += _scale_errors(first.get("subresources"), "spec.subresources")
     if "additionalPrinterColumns" in common:

@@ -41,7 +41,7 @@ def load() -> Engine | None:
 
 def plain(error: str) -> str:
     """What the engine says, without its codes."""
-    return _CODES.sub("", error)
+    return _CODES.sub("", error).replace("'\\u003F'", "'?'")  # which ANTLR writes so in C++
 
 
 def pattern(text: str) -> Callable[[str], bool] | None:

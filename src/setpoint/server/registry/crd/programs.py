@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from setpoint.server.registry.crd import engine
 from setpoint.server.registry.crd.expressions import Node, Parsed, read, written
-from setpoint.server.registry.crd.functions import FUNCTIONS
+from setpoint.server.registry.crd.functions import FUNCTIONS, Function
 
 MISSING: Final = "this server has no CEL engine (pip install 'setpoint[cel]'; it has no build for musl)"
 OVER_BUDGET: Final = "operation cancelled: actual cost limit exceeded"
@@ -47,10 +47,13 @@ def parse(text: str) -> Parsed:
         raise CompileError(engine.plain(str(error))) from None
 
 
-def program(root: Node) -> Program:
-    """What evaluates a tree on the values of its names.  Raises ``CompileError``; it, ``EvaluationError``."""
+def program(root: Node, more: tuple[Function, ...] = ()) -> Program:
+    """What evaluates a tree on the values of its names.  Raises ``CompileError``; it, ``EvaluationError``.
+
+    ``more`` are functions that rules of schemas do not have.
+    """
     try:
-        compiled = _environment().deserialize(written(root))
+        compiled = _environment(more).deserialize(written(root))
     except RuntimeError as error:
         raise CompileError(engine.plain(str(error))) from None
 
@@ -75,14 +78,14 @@ def _told(error: str) -> str:
 
 
 @cache
-def _environment() -> Any:
+def _environment(more: tuple[Function, ...] = ()) -> Any:
     """Every function that a rule may call; types are ``checking.py``'s business."""
     loaded = engine.load()
     if loaded is None:
         raise CompileError(MISSING)
     cel = loaded.cel
     declared: dict[str, list[Any]] = {}
-    for place, one in enumerate(FUNCTIONS):
+    for place, one in enumerate((*FUNCTIONS, *more)):
         first = cel.Type.LIST if one.on_list else cel.Type.DYN
         declared.setdefault(one.name, []).append(
             cel.Overload(

@@ -1,7 +1,8 @@
 """A served version of a definition as a ``Resource``: what its objects go through, from body to store.
 
 Decode → prune → default → validate, each compiled once from the schema, when it is first needed.  Objects
-are converted between versions by their apiVersion alone (strategy None).
+are converted between versions by their apiVersion alone (strategy None), and each version shows what its
+schema knows of what is stored.
 
 ``resources_of`` is what the registry calls when a definition is established or has changed.
 """
@@ -16,7 +17,7 @@ from setpoint.api.selectors import label_key_errors
 from setpoint.server.golang import printed, quoted, same
 from setpoint.server.registry import facts
 from setpoint.server.registry.crd import cel, embedded, fill, jsonpath, lists, prune, quick, validate
-from setpoint.server.registry.crd.lifecycle import served_versions
+from setpoint.server.registry.crd.lifecycle import served_versions, storage_version
 from setpoint.server.registry.crd.ratcheting import Correlated
 from setpoint.server.registry.crd.scale import Scaled
 from setpoint.server.registry.crd.schemas import Schema, properties
@@ -25,6 +26,7 @@ from setpoint.server.registry.metadata import bump_generation
 from setpoint.server.registry.resources import (
     Column,
     Decoded,
+    Family,
     Object,
     PlainStrategy,
     Resource,
@@ -48,10 +50,18 @@ _UNCHECKED: Final = FieldError(
 
 def resources_of(crd: Object) -> list[Resource]:
     """One for each served version, as the definition lists them."""
-    return [_resource(crd, version) for version in served_versions(crd)]
+    members: dict[str, Resource] = {}
+    conversion = crd["spec"].get("conversion") or {}
+    webhook = conversion.get("webhook") if conversion.get("strategy") == "Webhook" else None
+    family = Family(f"{crd['spec']['group']}/{storage_version(crd)}", members, webhook)
+    for version in crd["spec"].get("versions") or ():
+        made = _resource(crd, version, family)
+        members[made.api_version] = made
+    served = {version["name"] for version in served_versions(crd)}
+    return [one for one in members.values() if one.version in served]
 
 
-def _resource(crd: Object, version: dict[str, Any]) -> Resource:
+def _resource(crd: Object, version: dict[str, Any], family: Family) -> Resource:
     spec = crd["spec"]
     names = (crd.get("status") or {}).get("acceptedNames") or {}
     names = names if names.get("plural") else spec["names"]
@@ -80,6 +90,7 @@ def _resource(crd: Object, version: dict[str, Any]) -> Resource:
         is_custom=True,
         stored_as=f"{names['plural']}.{spec['group']}",
         deprecation=_deprecation(spec, version),
+        family=family,
     )
 
 
@@ -220,12 +231,16 @@ class CustomStrategy(PlainStrategy):
             self._fill(obj)
 
     def revive(self, obj: Object) -> Object:
-        """An object of the store, of whatever version, as this version's schema has it now."""
+        """An object of the store, as this version's schema has it now."""
+        self.adopt(obj)
+        self.default(obj)
+        return obj
+
+    def adopt(self, obj: Object) -> Object:
         kept = obj.get("metadata")
         obj["apiVersion"] = self._api_version
         self._prune(obj)
         obj["metadata"] = kept
-        self.default(obj)
         return obj
 
     # ── Changing ────────────────────────────────────────────────────────────────────────────────────

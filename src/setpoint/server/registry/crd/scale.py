@@ -25,9 +25,9 @@ class Scaled(NamedTuple):
     status: str
     selector: str = ""
 
-    def scale_of(self, obj: Object) -> Object:
-        """The Scale of an object; it must say how many are wanted."""
-        if _found(obj, self.spec) is None:
+    def scale_of(self, obj: Object, *, is_written: bool = False) -> Object:
+        """The Scale of an object, which must say how many are wanted, unless that is being written."""
+        if not is_written and _found(obj, self.spec) is None:
             raise internal(f"the spec replicas field {quoted(self.spec)} does not exist")
         metadata = obj["metadata"]
         kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
@@ -102,7 +102,7 @@ def _wrong(obj: Object, path: str, wanted: str, fits: Any) -> str:
         if found is None:
             return ""
         if not isinstance(found, dict):
-            return _accessor(walked, found, "map[string]interface{}")
+            return _accessor([*walked, step], found, "map[string]interface{}")
         if step not in found:
             return ""
         walked.append(step)

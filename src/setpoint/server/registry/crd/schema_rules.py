@@ -11,7 +11,8 @@ from typing import Any, Final, NamedTuple
 
 from setpoint.server.golang import same
 from setpoint.server.registry.conform import WrongType
-from setpoint.server.registry.crd import cel, embedded, prune, validate
+from setpoint.server.registry.crd import cel, costs, embedded, prune, validate
+from setpoint.server.registry.crd.checking import escaped
 from setpoint.server.registry.crd.fieldpath import InvalidPath, resolved
 from setpoint.server.registry.crd.gonames import ONLY_AT_ROOT, go_rule, go_schema, is_allowed_at_root
 from setpoint.server.registry.crd.schemas import (
@@ -39,8 +40,10 @@ _FORBIDDEN: Final = ("id", "additionalItems", "patternProperties", "definitions"
 _LINES: Final = re.compile(r"[\n\r]+")
 
 
-def schema_errors(schema: Schema, path: str, *, has_status: bool) -> list[FieldError]:
-    """Of the schema of a version."""
+def schema_errors(
+    schema: Schema, path: str, *, has_status: bool, is_unchanged: bool = False
+) -> list[FieldError]:
+    """Of the schema of a version.  The rules of one that is as it was are not too costly one by one."""
     found = _root_errors(schema, path) if has_status else []
     if schema.get("nullable"):
         found.append(FieldError("forbidden", f"{path}.nullable", "nullable cannot be true at the root"))
@@ -49,13 +52,13 @@ def schema_errors(schema: Schema, path: str, *, has_status: bool) -> list[FieldE
     if not unread:
         shape = structural_errors(schema, path) or _default_errors(schema, path)
     found += shape
-    judged = _Judged([], [])
-    context = _Context(checks_rules=not unread and not shape, is_root=True)
+    judged = _Judged([], [], costs.Budget())
+    context = _Context(checks_rules=not unread and not shape, is_root=True, is_unchanged=is_unchanged)
     _judge(schema, path, context, judged)
     found += judged.schema + judged.rules
     if not found and unread:
         return [FieldError("invalid", path, unread, "")]
-    return found
+    return found + judged.budget.errors(path)
 
 
 def _root_errors(schema: Schema, path: str) -> list[FieldError]:
@@ -82,6 +85,7 @@ class _Judged(NamedTuple):
 
     schema: list[FieldError]
     rules: list[FieldError]
+    budget: costs.Budget
 
 
 class _Context(NamedTuple):
@@ -92,15 +96,21 @@ class _Context(NamedTuple):
     no_default: str | None = None  # why there may be none
     is_meta: bool = False
     unpaired: str = ""  # the place above which old and new values cannot be told apart
+    occurs: int | None = 1  # how often there may be a value; None if nothing bounds that
+    is_unchanged: bool = False
 
 
 def _judge(schema: Schema, path: str, context: _Context, into: _Judged) -> None:
     before = len(into.schema)
     into.schema.extend(_word_errors(schema, path, context))
-    inner = context._replace(is_root=False)
+    inner = context._replace(is_root=False, occurs=_product(context.occurs, costs.multiplies(schema)))
     _judge_inside(schema, path, context, inner, into)
     into.schema.extend(_extension_errors(schema, path))
     _judge_rules(schema, path, context, into, is_sound=len(into.schema) == before)
+
+
+def _product(a: int | None, b: int | None) -> int | None:
+    return None if a is None or b is None else a * b
 
 
 def _judge_inside(schema: Schema, path: str, context: _Context, inner: _Context, into: _Judged) -> None:
@@ -279,8 +289,14 @@ def _judge_rules(schema: Schema, path: str, context: _Context, into: _Judged, *,
     into.schema.extend(wrong)
     if wrong or not is_sound or not context.checks_rules:
         return
+    is_root = context.is_root or bool(schema.get(EMBEDDED))
+    bound = costs.bounds(schema, escaped, is_root=is_root) if rules else None
     for place, rule in enumerate(rules):
-        into.rules.extend(_compile_errors(rule, schema, f"{path}.{RULES}[{place}]", context))
+        compiled = cel.compiled(rule, schema, is_root=is_root)
+        where = f"{path}.{RULES}[{place}]"
+        if bound is not None:
+            into.rules.extend(_cost_errors(compiled, bound, where, context, into.budget))
+        into.rules.extend(_compile_errors(rule, compiled, where, context))
 
 
 def _rule_errors(rule: dict[str, Any], schema: Schema, path: str) -> list[FieldError]:
@@ -313,9 +329,9 @@ def _rule_errors(rule: dict[str, Any], schema: Schema, path: str) -> list[FieldE
     return found
 
 
-def _compile_errors(rule: dict[str, Any], schema: Schema, path: str, context: _Context) -> list[FieldError]:
-    is_root = context.is_root or bool(schema.get(EMBEDDED))
-    compiled = cel.compiled(rule, schema, is_root=is_root)
+def _compile_errors(
+    rule: dict[str, Any], compiled: cel.Compiled, path: str, context: _Context
+) -> list[FieldError]:
     found = [FieldError("invalid", f"{path}.{one.word}", one.text, go_rule(rule)) for one in compiled.issues]
     if compiled.uses_old:
         if context.unpaired:
@@ -327,6 +343,27 @@ def _compile_errors(rule: dict[str, Any], schema: Schema, path: str, context: _C
     elif rule.get("optionalOldSelf") is not None:
         told = "may not be set if oldSelf is not used in rule"
         found.append(FieldError("invalid", f"{path}.optionalOldSelf", told, rule["optionalOldSelf"]))
+    return found
+
+
+def _cost_errors(
+    compiled: cel.Compiled, bound: costs.Bounds, path: str, context: _Context, budget: costs.Budget
+) -> list[FieldError]:
+    """A rule costs as often as there may be a value for it; its message, once."""
+    found = []
+    for word, what, checked in (
+        ("rule", "estimated rule cost", compiled.checked),
+        ("messageExpression", "estimated messageExpression cost", compiled.composed),
+    ):
+        if checked is None:
+            continue
+        cost = costs.estimated(checked.source, checked.facts, bound)
+        if word == "rule":
+            cost *= costs.occurrences(bound.least) if context.occurs is None else context.occurs
+        budget.take(cost, f"{path}.{word}")
+        if cost > costs.RULE_LIMIT and not context.is_unchanged:
+            told = costs.exceeding(what, cost, costs.RULE_LIMIT)
+            found.append(FieldError("forbidden", f"{path}.{word}", told))
     return found
 
 

@@ -7,7 +7,7 @@ from typing import Final
 from setpoint.server.registry.defaults.pods import claim_spec, template
 from setpoint.server.registry.resources import Object
 
-_TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
+TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
 _NO_LIMIT: Final = 2**31 - 1
 
 
@@ -33,6 +33,8 @@ def replica_set(obj: Object) -> None:
 
 
 def daemon_set(obj: Object) -> None:
+    metadata = obj["metadata"] = obj.get("metadata") or {}
+    metadata["annotations"] = {TEMPLATE_GENERATION: "0", **(metadata.get("annotations") or {})}
     spec = obj.setdefault("spec", {})
     template(spec.setdefault("template", {}))
     strategy = spec["updateStrategy"] = spec.get("updateStrategy") or {}
@@ -138,7 +140,9 @@ def job_after_uid(obj: Object) -> None:
 
 def daemon_set_after_uid(obj: Object) -> None:
     metadata = obj["metadata"]
-    metadata["annotations"] = {**(metadata.get("annotations") or {}), _TEMPLATE_GENERATION: "1"}
+    annotations = metadata.get("annotations") or {}
+    count = max(1, int(annotations.get(TEMPLATE_GENERATION, "0")))
+    metadata["annotations"] = {**annotations, TEMPLATE_GENERATION: str(count)}
 
 
 def _unless_said(obj: Object, name: str, value: str | int | bool) -> None:

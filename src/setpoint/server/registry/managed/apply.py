@@ -31,16 +31,19 @@ from setpoint.server.registry.managed.managers import (
     Filter,
     Managed,
     Manager,
+    MisfitError,
+    Versions,
+    Written,
     decode,
     encode,
     fitting,
+    misfit,
     resets,
     take,
     update,
 )
 from setpoint.server.registry.managed.sets import BadFieldsError, Fields, Path
 from setpoint.server.registry.managed.typed import (
-    compare,
     compare_whole,
     copied,
     fields_of,
@@ -101,12 +104,14 @@ def apply(
     type: Type,  # noqa: A002 - the word of the whole registry
     kind: str = "",
     only: Filter | None = None,
+    versions: Versions | None = None,
 ) -> Object:
     """The object that an apply of ``intent`` leaves, with its managedFields; ``live`` is None if it makes it.
 
     ``kind`` is that of the endpoint; left out, it is the live object's.  ``only`` is ``resets(...)`` of
     the endpoint.  Raises StatusError: 400 for another type or version, 409 for conflicts, 500 for an intent
-    that does not fit its type.
+    that does not fit its type, or for fields that cannot be told in another of the ``versions``, in which
+    somebody owns some.
     """
     kind = kind or (live or intent).get("kind", "")
     if (_text(intent, "apiVersion"), _text(intent, "kind")) != (api_version, kind):
@@ -120,26 +125,30 @@ def apply(
         raise StatusError(500, "", f"failed to decode managed fields: {error}") from None
     if not managed:
         first = Manager(BEFORE_FIRST_APPLY, "Update", api_version, subresource)
-        changed, removed = compare(zero(type), there, type)
-        update(managed, only(changed), only(removed), first, now)
+        update(managed, Written(zero(type), there, api_version, type, only), first, now)
     _check(intent, type)
     applier = Manager(manager or "unknown", "Apply", "", subresource)
-    asked = _Asked(intent, applier, api_version, now, type, only)
-    managed = fitting(managed, type)
+    asked = _Asked(intent, applier, api_version, now, type, only, versions)
+    try:
+        return _decided(there, managed, asked, is_kubectl=manager == "kubectl", force=force)
+    except MisfitError as error:
+        raise StatusError(500, "", str(error)) from None
+
+
+def _decided(there: Object, managed: Managed, asked: _Asked, *, is_kubectl: bool, force: bool) -> Object:
+    managed = fitting(managed, asked.written(there, there))
     try:
         result = _applied(there, managed, asked, force=force)
     except _ConflictsError as error:
         conflicts = error.conflicts
-        if manager == "kubectl":
-            allowed = _applied_by_client(there, api_version, type)
+        if is_kubectl:
+            allowed = _applied_by_client(there, asked.version, asked.type)
             if allowed is not None:
                 conflicts = [one for one in conflicts if not sets.has(allowed, one.path)]
         if conflicts:
             raise _refusal(conflicts) from None
         result = _applied(there, managed, asked, force=True)
-    if manager == "kubectl":
-        result = _with_last_applied(result, intent)
-    return result
+    return _with_last_applied(result, asked.intent) if is_kubectl else result
 
 
 class _Asked(NamedTuple):
@@ -149,28 +158,33 @@ class _Asked(NamedTuple):
     now: str
     type: Type
     only: Filter
+    versions: Versions | None
+
+    def written(self, live: Object, new: Object) -> Written:
+        return Written(live, new, self.version, self.type, self.only, self.versions)
 
 
 def _applied(live: Object, before: Managed, asked: _Asked, *, force: bool) -> Object:
-    intent, applier, version, now, type_, only = asked
+    intent, applier, version, now, type_, only, _ = asked
     managed = dict(before)
     last = managed.get(applier)
     managed[applier] = Entry(only(fields_of(intent, type_)), version, last.time if last else None)
     new = merge(live, intent, type_)
     if last is not None and sets.difference(last.fields, managed[applier].fields):
+        _check_pruning(new, managed, last.version, asked)
         new = _pruned(new, managed, last.fields, type_)
-    changed, removed = compare(live, new, type_)
-    changed, removed = only(changed), only(removed)
+    written = asked.written(live, new)
     if not force:
         conflicts = [
             Conflict(one, path)
             for one in sorted(managed, key=lambda one: one.text)
             if one != applier
+            for changed in (written.at(managed[one].version)[0],)
             for path in sets.paths(sets.intersection(managed[one].fields, changed))
         ]
         if conflicts:
             raise _ConflictsError(conflicts)
-    take(managed, changed, removed, but=applier)
+    take(managed, written, but=applier)
     time = (last.time if last else None) if _is_same(live, new, type_) else now
     fields = sets.difference(managed.pop(applier).fields, _STRIPPED)
     if last is not None and (last.fields, last.version, last.time) == (fields, version, time):
@@ -182,6 +196,18 @@ def _applied(live: Object, before: Managed, asked: _Asked, *, force: bool) -> Ob
         metadata["managedFields"] = encode(managed)
     rest = {name: copied(value) for name, value in new.items() if name != "metadata"}
     return {**rest, "metadata": metadata}
+
+
+def _check_pruning(merged: Object, managed: Managed, last: str, asked: _Asked) -> None:
+    """What goes is found in the version that was applied last, and in those in which others own fields."""
+    merging = asked.written(merged, merged)
+    for version in dict.fromkeys((last, *(entry.version for entry in managed.values()))):
+        type_ = merging.type_at(version)
+        is_other = type_ is not None and type_ is not asked.type and is_custom(type_)
+        if type_ is not None and is_other and (wrong := misfit(merged, type_)):
+            at = f"failed add back owned items: failed to convert merged object at version {version}"
+            at = "failed to convert merged object to last applied version" if version == last else at
+            raise MisfitError(f"failed to prune fields: {at}: {wrong}")
 
 
 def _pruned(merged: Object, managed: Managed, last: Fields, type_: Type) -> Object:
@@ -218,7 +244,7 @@ def _check(intent: Object, type_: Type) -> None:
     wrong = misfits(intent, type_)
     if wrong:
         about = metadata if isinstance(metadata, dict) else {}
-        named = f"{about.get('namespace', '')}/{about.get('name', '')}; {_type_text(intent)}"
+        named = f"{_text(about, 'namespace')}/{_text(about, 'name')}; {_type_text(intent)}"
         said = wrong[0] if len(wrong) == 1 else "\n  ".join(["errors:", *wrong])
         raise StatusError(500, "", f"failed to create typed patch object ({named}): {said}")
 

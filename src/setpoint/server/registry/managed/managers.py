@@ -24,7 +24,7 @@ import msgspec
 
 from setpoint.server.registry.managed import sets
 from setpoint.server.registry.managed.sets import BadFieldsError, Fields
-from setpoint.server.registry.managed.typed import compare, fitted, is_custom, zero
+from setpoint.server.registry.managed.typed import compare, fitted, is_custom, misfits, zero
 from setpoint.server.registry.types import Type
 
 Object = dict[str, Any]
@@ -54,6 +54,17 @@ class Manager(NamedTuple):
         if self.subresource:
             said["subresource"] = self.subresource
         return _encode(said).decode()
+
+
+class MisfitError(ValueError):
+    """An object does not fit another version of its kind, in which somebody owns fields of it."""
+
+
+class Versions(NamedTuple):
+    """Of a kind that has several: the type of each, by its apiVersion, and how an object is told in it."""
+
+    types: Mapping[str, Type]
+    told: Callable[[Object, str], Object]
 
 
 class Entry(NamedTuple):
@@ -225,11 +236,13 @@ def track_update(
     now: str,
     type: Type,  # noqa: A002 - the word of the whole registry
     only: Filter | None = None,
+    versions: Versions | None = None,
 ) -> None:
     """Sets the managedFields of ``new``, which a create (``old`` is None), update or patch made of ``old``.
 
     Both are as they are emitted: decoded, defaulted, empty values written as Go writes them.  ``only`` is
-    ``resets(...)`` of the endpoint; left out, it is that of a kind with a status.
+    ``resets(...)`` of the endpoint; left out, it is that of a kind with a status.  Where the fields of one
+    of ``versions`` cannot be told in another, in which somebody owns some, owners stay who they are.
     """
     metadata: Object = new["metadata"]
     before: Sequence[Object] = (old["metadata"].get("managedFields") or ()) if old is not None else ()
@@ -242,20 +255,75 @@ def track_update(
     if only is None:
         only = resets(_group(api_version), new.get("kind", ""), subresource)
     updater = Manager(manager or "unknown", "Update", api_version, subresource)
-    managed = fitting(managed, type)
+    was = old if old is not None else zero(type)
+    written = Written(was, new, api_version, type, only, versions)
     try:
-        changed, removed = compare(old if old is not None else zero(type), new, type)
+        managed = fitting(managed, written)
+        update(managed, written, updater, now)
+    except MisfitError:
+        managed = _readable(before)
     except ValueError:
         pass  # an item that nothing can name: validation has its say, and until then owners stay who they are
-    else:
-        update(managed, only(changed), only(removed), updater, now)
     if managed:
         metadata["managedFields"] = encode(managed)
 
 
-def update(managed: Managed, changed: Fields, removed: Fields, updater: Manager, now: str) -> None:
+class Written:
+    """What a write changed, in each version in which somebody owns fields."""
+
+    def __init__(  # noqa: PLR0917 - a write, as it is
+        self,
+        old: Object,
+        new: Object,
+        version: str,
+        type_: Type,
+        only: Filter,
+        versions: Versions | None = None,
+    ) -> None:
+        self.old = old
+        self.version = version
+        self.type = type_
+        self._new = new
+        self._only = only
+        self._versions = versions
+        self._found: dict[str, tuple[Fields, Fields]] = {}
+
+    def type_at(self, version: str) -> Type | None:
+        """None for a version that there is no more."""
+        if version == self.version or self._versions is None:
+            return self.type
+        return self._versions.types.get(version)
+
+    def old_at(self, version: str) -> Object:
+        """What there was, in a version."""
+        return self.old if self._versions is None else self._versions.told(self.old, version)
+
+    def at(self, version: str) -> tuple[Fields, Fields]:
+        """Which fields changed and which went.  Raises ``MisfitError``."""
+        if self._versions is None or version not in self._versions.types:
+            version = self.version
+        if version not in self._found:
+            old, new, type_ = self.old, self._new, self.type
+            if version != self.version and self._versions is not None:
+                type_ = self._versions.types[version]
+                old, new = self._versions.told(old, version), self._versions.told(new, version)
+                if is_custom(type_) and (wrong := misfit(new, type_)):
+                    raise MisfitError(f"failed to convert new object: {wrong}")
+            changed, removed = compare(old, new, type_)
+            self._found[version] = self._only(changed), self._only(removed)
+        return self._found[version]
+
+
+def misfit(obj: Object, type_: Type) -> str:
+    """Why an object is none of a version; nothing if it is one."""
+    wrong = misfits(obj, type_)
+    return wrong[0] if len(wrong) == 1 else "\n  ".join(["errors:", *wrong]) if wrong else ""
+
+
+def update(managed: Managed, written: Written, updater: Manager, now: str) -> None:
     """Moves what changed to ``updater``."""
-    take(managed, changed, removed)
+    changed, _ = written.at(written.version)
+    take(managed, written)
     if changed:
         mine = managed.get(updater)
         fields = changed if mine is None else sets.union(changed, mine.fields)
@@ -263,11 +331,12 @@ def update(managed: Managed, changed: Fields, removed: Fields, updater: Manager,
     _fold(managed)
 
 
-def take(managed: Managed, changed: Fields, removed: Fields, *, but: Manager | None = None) -> None:
-    """Takes from every manager (``but`` one) what it owns of these fields."""
+def take(managed: Managed, written: Written, *, but: Manager | None = None) -> None:
+    """Takes from every manager (``but`` one) what it owns of what changed or went."""
     for manager, entry in list(managed.items()):
         if manager == but:
             continue
+        changed, removed = written.at(entry.version)
         fields = sets.difference(sets.difference(entry.fields, changed), removed)
         if not fields:
             del managed[manager]
@@ -275,12 +344,20 @@ def take(managed: Managed, changed: Fields, removed: Fields, *, but: Manager | N
             managed[manager] = Entry(fields, entry.version, entry.time)
 
 
-def fitting(managed: Managed, type_: Type) -> Managed:
-    """The entries as they would be, had the type always been what it is; only custom kinds' types change."""
-    if not is_custom(type_):
+def fitting(managed: Managed, written: Written) -> Managed:
+    """The entries as they would be, had the type always been what it is; only custom kinds' types change.
+
+    Without those of versions that there are no more.  Raises ``MisfitError``.
+    """
+    if not is_custom(written.type):
         return managed
     result: Managed = {}
     for manager, entry in managed.items():
+        type_ = written.type_at(entry.version)
+        if type_ is None:
+            continue
+        if type_ is not written.type and (wrong := misfit(written.old_at(entry.version), type_)):
+            raise MisfitError(wrong)
         fields = fitted(entry.fields, type_)
         result[manager] = entry if fields is entry.fields else Entry(fields, entry.version, entry.time)
     return result

@@ -34,6 +34,8 @@ _ZEROS: Final[dict[str, Any]] = {
     "int-or-string": 0,
 }  # fmt: skip
 
+_COMPOUND: Final = frozenset({"struct", "map", "list", "any"})  # what has insides
+
 
 def zero(type_: Type) -> Object:
     """An object of this type that nobody has written to: what is emitted although it is empty."""
@@ -312,6 +314,9 @@ def _everything(value: Any, type_: Type) -> Fields:
     fields: Fields
     if isinstance(value, dict) and form in {"struct", "map", "any"}:
         fields = {SELF: {}}
+        if form == "map" and type_.item is not None and type_.item.form not in _COMPOUND:
+            fields |= {"f:" + name: {} for name in value}
+            return fields
         for name, below in value.items():
             fields["f:" + name] = _everything(below, _below(type_, name))
         return fields

@@ -30,7 +30,7 @@ def check_webhooks(obj: Object, found: Found) -> None:
 def _check_hook(hook: Json, path: str, found: Found) -> None:
     _check_full_name(hook.get("name", ""), f"{path}.name", found)
     for index, rule in enumerate(hook.get("rules") or ()):
-        _check_rule(rule, f"{path}.rules[{index}]", found)
+        check_rule(rule, f"{path}.rules[{index}]", found)
     if (policy := hook.get("failurePolicy")) is not None:
         found.one_of(f"{path}.failurePolicy", policy, ("Fail", "Ignore"))
     if (policy := hook.get("matchPolicy")) is not None:
@@ -49,7 +49,7 @@ def _check_hook(hook: Json, path: str, found: Found) -> None:
     if (policy := hook.get("reinvocationPolicy")) is not None:
         found.one_of(f"{path}.reinvocationPolicy", policy, ("IfNeeded", "Never"))
     check_client(hook.get("clientConfig") or {}, f"{path}.clientConfig", found)
-    _check_conditions(hook.get("matchConditions") or [], f"{path}.matchConditions", found)
+    check_conditions(hook.get("matchConditions") or [], f"{path}.matchConditions", found)
 
 
 def _check_full_name(name: str, path: str, found: Found) -> None:
@@ -79,7 +79,7 @@ def _check_reviews(versions: list[str], path: str, found: Found) -> None:
 # ── Rules ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _check_rule(rule: Json, path: str, found: Found) -> None:
+def check_rule(rule: Json, path: str, found: Found) -> None:
     operations = rule.get("operations") or []
     if not operations:
         found.required(f"{path}.operations")
@@ -133,19 +133,28 @@ def _check_resources(resources: list[str], path: str, found: Found) -> None:
         found.invalid(path, resources, detail)
 
 
-def _check_conditions(conditions: list[Json], path: str, found: Found) -> None:
+def check_conditions(conditions: list[Json], path: str, found: Found, *, has_params: bool = False) -> None:
     if len(conditions) > 64:
         found.too_many(path, len(conditions), 64)
     seen: set[str] = set()
     for index, one in enumerate(conditions):
         at, name = f"{path}[{index}]", one.get("name", "")
-        if not one.get("expression", "").strip():
+        if not (text := one.get("expression", "").strip()):
             found.required(f"{at}.expression")
+        else:
+            _check_expression(text, f"{at}.expression", found, has_params=has_params)
         if not name:
             found.required(f"{at}.name")
             continue
         found.told(f"{at}.name", name, texts.qualified(name))
         found.unique(f"{at}.name", name, seen)
+
+
+def _check_expression(text: str, path: str, found: Found, *, has_params: bool) -> None:
+    from setpoint.server.admission.cel import Scope, compile_error  # noqa: PLC0415 - the engine is large
+
+    if told := compile_error(text, Scope(has_params=has_params), "bool"):
+        found.invalid(path, text, told)
 
 
 # ── Who is called ───────────────────────────────────────────────────────────────────────────────────

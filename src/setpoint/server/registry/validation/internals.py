@@ -6,7 +6,6 @@ Go's names and every empty field.  Clients compare those texts, so they are made
 
 from __future__ import annotations
 
-import difflib
 import re
 from functools import cache
 from typing import Any, Final
@@ -117,6 +116,8 @@ def part_type(group: str, version: str, kind: str, *path: str) -> Type:
 def difference(old: Any, new: Any, kind_type: Type) -> str:
     """What changed, line by line."""
     before, after = (_lines(internal(one, kind_type)) for one in (old, new))
+    import difflib  # noqa: PLC0415 - for a rare refusal alone
+
     changed = list(difflib.unified_diff(before, after))
     return "".join(changed[2:])  # without the names of two files
 

@@ -13,6 +13,7 @@ from typing import Final
 from setpoint.server.registry.resources import Object
 from setpoint.server.registry.validation import (
     admission,
+    admission_policies,
     autoscaling,
     certificates,
     config,
@@ -82,6 +83,10 @@ _NEW: Final[dict[tuple[str, str], Check]] = {
     (_RBAC, "ClusterRoleBinding"): rbac.check_cluster_role_binding,
     (_ADMISSION, "ValidatingWebhookConfiguration"): admission.check_webhooks,
     (_ADMISSION, "MutatingWebhookConfiguration"): admission.check_webhooks,
+    (_ADMISSION, "ValidatingAdmissionPolicy"): admission_policies.check_validating_policy,
+    (_ADMISSION, "ValidatingAdmissionPolicyBinding"): admission_policies.check_validating_binding,
+    (_ADMISSION, "MutatingAdmissionPolicy"): admission_policies.check_mutating_policy,
+    (_ADMISSION, "MutatingAdmissionPolicyBinding"): admission_policies.check_mutating_binding,
     ("coordination.k8s.io", "Lease"): config.check_lease,
     ("certificates.k8s.io", "CertificateSigningRequest"): certificates.check_request,
     ("node.k8s.io", "RuntimeClass"): config.check_runtime_class,

@@ -21,6 +21,7 @@ _LABEL_1035: Final = re.compile("[a-z]([-a-z0-9]*[a-z0-9])?").fullmatch
 _SUBDOMAIN: Final = re.compile(_SUBDOMAIN_FORM).fullmatch
 _WILDCARD: Final = re.compile(rf"\*\.{_SUBDOMAIN_FORM}").fullmatch
 _CONFIG_KEY: Final = re.compile("[-._a-zA-Z0-9]+").fullmatch
+_USUAL_CONFIG_KEY: Final = re.compile("[-_a-zA-Z0-9][-._a-zA-Z0-9]{0,252}").fullmatch
 _HEADER: Final = re.compile("[-A-Za-z0-9]+").fullmatch
 _PORT_NAME: Final = re.compile("[-a-z0-9]+").fullmatch
 _PERCENT: Final = re.compile("[0-9]+%").fullmatch
@@ -130,6 +131,8 @@ def qualified(text: str) -> list[str]:
 
 
 def config_key(text: str) -> list[str]:
+    if _USUAL_CONFIG_KEY(text):
+        return []
     errors = _length(text, 253)
     if not _CONFIG_KEY(text):
         errors.append(_WRONG_CONFIG_KEY)

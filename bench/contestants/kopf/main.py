@@ -1,0 +1,234 @@
+# mypy: ignore-errors
+# ruff: noqa: ANN001, ANN003, ANN201, ANN202, ARG001, ASYNC110, PLR0917
+"""What kopf does in the benchmarks, written as its users write it.
+
+The one argument is JSON: which work, on what.  A line {"at": "start"} says that the program is loaded; it
+begins when it reads a line, says {"at": "done", ...} with what it counted, gives back what memory it can,
+says "settled", and ends when its standard input does.
+
+Chosen so that it is not held back: uvloop, asynchronous handlers, the official client's asynchronous form for
+the child, no Events posted, logging off.  The cache is an index, which is what kopf has for that.  It hands
+an object's newest state to handlers and leaves out what came between, so a watch is absorbed when the last
+version of every object was seen.  It has a worker for each object, which stays for five idle seconds:
+limiting them to 10 made it ten times slower, so they are not limited.  Children that are as wanted already
+are found in an index and not written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import logging
+import sys
+import time
+
+import kopf
+import uvloop
+
+GROUP = "bench.setpoint.dev"
+ASKED = json.loads(sys.argv[1])
+KINDS = {"Pod": ("", "v1", "pods"), "Workload": (GROUP, "v1", "workloads")}
+WEBAPPS = (GROUP, "v1", "webapps")
+
+
+def say(at, **counted):
+    print(json.dumps({"at": at, **counted}), flush=True)
+
+
+async def said():
+    await asyncio.to_thread(sys.stdin.readline)
+
+
+def settle():
+    gc.collect()
+    say("settled")
+
+
+@kopf.on.startup()
+def configure(settings, **_):
+    settings.posting.enabled = False
+    settings.watching.server_timeout = 600
+
+
+# ---- the cache -------------------------------------------------------------------------------------
+
+held = {}
+synced = asyncio.Event()
+finished = asyncio.Event()
+newest = set()
+
+if ASKED["work"] in {"sync", "watch"}:
+
+    @kopf.index(*KINDS[ASKED["kind"]])
+    def objects(namespace, name, body, **_):
+        version = int(body["metadata"]["resourceVersion"])
+        held[namespace, name] = version
+        if len(held) == ASKED["count"]:
+            synced.set()
+        if ASKED["work"] == "watch" and version >= ASKED["last"]:
+            newest.add((namespace, name))
+            if len(newest) == ASKED["count"]:
+                finished.set()
+        return {(namespace, name): dict(body)}
+
+    @kopf.on.event(*KINDS[ASKED["kind"]], when=lambda **_: False)
+    def ignore(**_):
+        """Without a handler, kopf would not watch the kind."""
+
+
+def check(indices):
+    ports = sum(
+        body["spec"]["containers"][0]["ports"][0]["containerPort"]
+        for collection in indices["objects"].values()
+        for body in collection
+    )
+    return {"count": len(held), "versions": sum(held.values()), "ports": ports}
+
+
+async def cached(operator, indexers):
+    await synced.wait()
+    if ASKED["work"] == "watch":
+        say("synced")
+        await finished.wait()
+    while len(indexers.indices["objects"]) < ASKED["count"]:  # the last is stored after it was seen
+        await asyncio.sleep(0)
+    say("done", events=ASKED.get("events", 0))
+    settle()
+    say("checked", **check(indexers.indices))
+    await said()
+
+
+# ---- the controller --------------------------------------------------------------------------------
+
+done = set()
+
+if ASKED["work"] == "reconcile":
+    from kubernetes.aio import client as api
+    from kubernetes.aio import config as api_config
+
+    clients = {}
+
+    @kopf.on.startup()
+    async def connect(**_):
+        await api_config.load_kube_config(ASKED["kubeconfig"])
+        clients["core"] = api.CoreV1Api()
+
+    @kopf.index("", "v1", "configmaps")
+    def children(namespace, name, body, **_):
+        return {(namespace, name): dict(body.get("data", {}))}
+
+    @kopf.on.resume(*WEBAPPS)
+    @kopf.on.create(*WEBAPPS)
+    @kopf.on.update(*WEBAPPS, field="spec")
+    async def look(name, namespace, spec, status, patch, body, children, **_):
+        data = {"image": spec["image"], "replicas": str(spec["replicas"])}
+        present = next(iter(children.get((namespace, name), ())), None)
+        if present is None:
+            child = {"metadata": {"name": name}, "data": data}
+            kopf.adopt(child, owner=body)
+            await clients["core"].create_namespaced_config_map(namespace, child)
+        elif present != data:
+            await clients["core"].patch_namespaced_config_map(name, namespace, {"data": data})
+        wanted = {"observedImage": spec["image"], "replicas": spec["replicas"]}
+        if {key: status.get(key) for key in wanted} != wanted:
+            patch.status.update(wanted)
+
+    @kopf.on.event(*WEBAPPS)
+    def see(name, spec, status, body, **_):
+        """Done is what says so in the cluster, or was found so and looked at by ``look``."""
+        if status.get("observedImage") == spec["image"]:
+            done.add(name)
+            if len(done) == ASKED["count"]:
+                finished.set()
+
+
+async def controlled(operator, indexers):
+    await finished.wait()
+    say("done", count=len(done))
+    await said()  # the harness waits until it is quiet
+    settle()
+    await said()
+
+
+late = []
+
+if ASKED["work"] == "steady":
+
+    @kopf.on.event(*WEBAPPS)
+    def measure(name, spec, **_):
+        now = time.time_ns()
+        if name not in done:
+            done.add(name)
+            if len(done) == ASKED["count"]:
+                synced.set()
+            return
+        late.append((now - int(spec["image"])) / 1e6)
+        if len(late) == ASKED["events"]:
+            finished.set()
+
+
+async def steady(operator, indexers):
+    await synced.wait()
+    say("synced")
+    await finished.wait()
+    say("done", late=late)
+    settle()
+    await said()
+
+
+WORK = {"sync": cached, "watch": cached, "reconcile": controlled, "steady": steady}
+
+
+async def main():
+    say("start")
+    await said()
+    stop = asyncio.Event()
+    indexers = kopf._core.engines.indexing.OperatorIndexers()  # noqa: SLF001 - to read what handlers read
+    namespaces = [ASKED["namespace"]] if ASKED.get("namespace") else []
+    operator = asyncio.create_task(
+        kopf.operator(
+            standalone=True,
+            namespaces=namespaces,
+            clusterwide=not namespaces,
+            stop_flag=stop,
+            indexers=indexers,
+        )
+    )
+    work = asyncio.create_task(WORK[ASKED["work"]](operator, indexers))
+    await asyncio.wait([operator, work], return_when=asyncio.FIRST_COMPLETED)
+    if operator.done():
+        operator.result()
+    stop.set()
+    await operator
+
+
+@kopf.on.login()
+def login(**_):
+    """As kubectl would, from the file we are given."""
+    import base64
+    import tempfile
+    from pathlib import Path
+
+    import yaml
+
+    said_there = yaml.safe_load(Path(ASKED["kubeconfig"]).read_text())
+    cluster, user = said_there["clusters"][0]["cluster"], said_there["users"][0]["user"]
+
+    def file(data):
+        with tempfile.NamedTemporaryFile(delete=False) as kept:
+            kept.write(base64.b64decode(data))
+        return kept.name
+
+    return kopf.ConnectionInfo(
+        server=cluster["server"],
+        ca_path=file(cluster["certificate-authority-data"]),
+        certificate_path=file(user["client-certificate-data"]) if "client-certificate-data" in user else None,
+        private_key_path=file(user["client-key-data"]) if "client-key-data" in user else None,
+        token=user.get("token"),
+    )
+
+
+if __name__ == "__main__":
+    logging.disable(logging.WARNING)
+    uvloop.run(main())

@@ -1,0 +1,229 @@
+"""The servers contestants work against: the real kube-apiserver with etcd, and the recorded one.
+
+The real one is loaded behind its back, straight into etcd, a hundred objects at a time: twenty thousand in
+seconds, and the same for every contestant to the byte.  Both say, for the verification, what a contestant
+must have found: how many objects, the sum of their versions, the sum of their first ports.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import re
+import ssl
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from bench.peers import objects
+from setpoint.testing.kube import ControlPlane
+
+_AT_ONCE: Final = 100  # puts in one transaction of etcd
+_SERVED: Final = 30.0  # seconds that a new kind may take to be served
+Expected = dict[str, int]
+
+
+class Recorded:
+    """The recorded server, in a process of its own."""
+
+    def __init__(self, process: subprocess.Popen[bytes], told: dict[str, str], folder: Path) -> None:
+        self._process = process
+        self.url = told["server"]
+        self.ca_file = folder / "ca.crt"
+        self.ca_file.write_text(told["authority"])
+        self.kubeconfig = folder / "kubeconfig"
+        self.kubeconfig.write_text(json.dumps(_kubeconfig(self.url, told["authority"].encode())))
+
+    def tell(self, command: str) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{command}\n".encode())
+        self._process.stdin.flush()
+
+    def requests(self) -> Counter[str]:
+        """What was asked so far, by verb."""
+        self.tell("requests")
+        assert self._process.stdout is not None
+        return Counter(json.loads(self._process.stdout.readline()))
+
+    def curl(self) -> list[str]:
+        return ["--cacert", str(self.ca_file), "-H", "Authorization: Bearer a-token"]
+
+
+@contextmanager
+def recorded(count: int, events: int = 0) -> Iterator[Recorded]:
+    asked = json.dumps({"objects": count, "events": events})
+    command = [sys.executable, "-m", "bench.peers.recorded", asked]
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process,
+    ):
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            yield Recorded(process, json.loads(process.stdout.readline()), Path(folder))
+        finally:
+            process.stdin.close()
+
+
+def expected_of_recording(count: int, events: int = 0) -> Expected:
+    last = dict.fromkeys(range(count), 0)
+    for number in range(count):
+        last[number] = objects.FIRST_VERSION + number
+    for each in range(max(0, events - count), events):
+        last[each % count] = objects.FIRST_VERSION + count + 1 + each
+    return {"count": count, "versions": sum(last.values()), "ports": count * objects.PORT}
+
+
+def _kubeconfig(url: str, authority: bytes) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [
+            {
+                "name": "bench",
+                "cluster": {
+                    "server": url,
+                    "certificate-authority-data": base64.b64encode(authority).decode(),
+                },
+            }
+        ],
+        "users": [{"name": "bench", "user": {"token": "a-token"}}],
+        "contexts": [{"name": "bench", "context": {"cluster": "bench", "user": "bench"}}],
+        "current-context": "bench",
+    }
+
+
+class Real:
+    """kube-apiserver and etcd, and what a bench asks of them."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self._plane = plane
+        self.url = plane.url
+        self.kubeconfig = plane.kubeconfig
+        self._context = ssl.create_default_context(cafile=plane.ca_file)
+        self._context.load_cert_chain(plane.admin_certificate, plane.admin_key)
+
+    def curl(self) -> list[str]:
+        plane = self._plane
+        files = {"--cacert": plane.ca_file, "--cert": plane.admin_certificate, "--key": plane.admin_key}
+        return [str(word) for pair in files.items() for word in pair]
+
+    def ask(self, method: str, path: str, document: dict[str, Any] | None = None) -> Any:
+        body = None if document is None else json.dumps(document).encode()
+        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        request = urllib.request.Request(self.url + path, data=body, headers=headers, method=method)
+        with urllib.request.urlopen(request, context=self._context) as answer:
+            return json.loads(answer.read())
+
+    def connection(self) -> http.client.HTTPSConnection:
+        """One of one's own, which stays open."""
+        return http.client.HTTPSConnection(self.url.removeprefix("https://"), context=self._context)
+
+    def text(self, path: str) -> str:
+        with urllib.request.urlopen(self.url + path, context=self._context) as answer:
+            said: bytes = answer.read()
+        return said.decode()
+
+    def define(self, kind: str) -> None:
+        """Make the kind known, and wait until it is served."""
+        self.ask("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", objects.definition(kind))
+        deadline = time.monotonic() + _SERVED
+        while True:
+            try:
+                self.ask("GET", f"/apis/{objects.GROUP}/v1/{kind.lower()}s?limit=1")
+            except urllib.error.HTTPError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.1)
+            else:
+                return
+
+    def load(self, kind: str, count: int) -> Expected:
+        """So many of them into etcd; what it takes to have found them all."""
+        group = "" if kind == "Pod" else f"{objects.GROUP}/"
+        prefix = f"/registry/{group}{objects.PLURALS[kind]}/shop/"
+        for begin in range(0, count, 1000):
+            numbers = range(begin, min(begin + 1000, count))
+            self._put({prefix + objects.name_of(number): _stored(kind, number) for number in numbers})
+        deadline = time.monotonic() + _SERVED
+        while (found := self.expected(kind))["count"] != count:  # it answers from memory, a little late
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"the API server has {found['count']} of {count} {kind}s")
+            time.sleep(0.5)
+        return found
+
+    def _put(self, values: dict[str, bytes]) -> None:
+        """Past the API server, which learns of it from etcd as of any write."""
+        puts = [
+            {"requestPut": {"key": _b64(key.encode()), "value": _b64(value)}} for key, value in values.items()
+        ]
+        for begin in range(0, len(puts), _AT_ONCE):
+            self._etcd("/v3/kv/txn", {"success": puts[begin : begin + _AT_ONCE]})
+
+    def _etcd(self, path: str, document: dict[str, Any]) -> None:
+        self._plane._etcd.call(path, document)  # noqa: SLF001 - it has the certificate
+
+    def load_webapps(self, namespace: str, count: int) -> None:
+        """A namespace with WebApps that nobody has looked at."""
+        self.ask("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
+        prefix = f"/registry/{objects.GROUP}/webapps/{namespace}/"
+        self._put({f"{prefix}webapp-{n}": objects.webapp(namespace, n) for n in range(count)})
+
+    def clear(self, namespace: str) -> None:
+        """Nothing of it is left, at once."""
+        for resource in (f"{objects.GROUP}/webapps", "configmaps"):
+            prefix = f"/registry/{resource}/{namespace}/".encode()
+            end = prefix[:-1] + bytes([prefix[-1] + 1])
+            self._etcd("/v3/kv/deleterange", {"key": _b64(prefix), "range_end": _b64(end)})
+
+    def expected(self, kind: str) -> Expected:
+        items: list[Any] = []
+        token = ""
+        while True:
+            page = self.ask(
+                "GET", f"{objects.PATHS[kind]}/{objects.PLURALS[kind]}?limit=2000&continue={token}"
+            )
+            items += [int(each["metadata"]["resourceVersion"]) for each in page["items"]]
+            token = page["metadata"].get("continue", "")
+            if not token:
+                break
+        return {"count": len(items), "versions": sum(items), "ports": len(items) * objects.PORT}
+
+    def requests(self) -> Counter[str]:
+        """What was asked so far of the kinds that benches use, by verb; watches count when they end."""
+        found = Counter[str]()
+        for line in self.text("/metrics").splitlines():
+            if line.startswith("apiserver_request_total{") and (
+                'resource="configmaps"' in line
+                or 'resource="pods"' in line
+                or f'group="{objects.GROUP}"' in line
+            ):
+                verb = re.search(r'verb="([A-Z]+)"', line)
+                assert verb is not None
+                found[verb[1]] += int(float(line.rpartition(" ")[2]))
+        return found
+
+
+@contextmanager
+def real() -> Iterator[Real]:
+    with ControlPlane(etcd_args=("--quota-backend-bytes=4294967296", "--max-txn-ops=1000")) as plane:
+        yield Real(plane)
+
+
+def _stored(kind: str, number: int) -> bytes:
+    document = json.loads(objects.json_of(kind, number, objects.FIRST_VERSION))
+    del document["metadata"]["resourceVersion"]  # etcd has it
+    return json.dumps(document, separators=(",", ":")).encode()
+
+
+def _b64(data: bytes) -> str:
+    return base64.b64encode(data).decode()

@@ -1,0 +1,123 @@
+"""The short form, for CI: has anything become dearer?  It needs no Go, no Rust and no cluster.
+
+Ours and a yardstick (plain Python on the same bytes, the same machine, in the same minute) take turns; what
+is compared is the ratio of their CPU seconds, with the ratio that is committed in ``bench/baselines.toml``.
+More than 30 percent above it fails.  Noise is met with rounds: the median of the rounds' own ratios, and
+where that is too high, as many rounds again, before anything is said.
+
+    python -m bench --short             compare
+    python -m bench --short --write     write the baselines anew, after a change that is worth its price
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import cache, partial
+from pathlib import Path
+from statistics import median
+from typing import Final
+
+from bench import imports
+from bench.measure import in_fresh_process
+from bench.peers import queue, sync, watch
+from bench.peers.contestants import Contestant
+from bench.peers.servers import Recorded, expected_of_recording, recorded
+
+BASELINES: Final = Path(__file__).parent.parent / "baselines.toml"
+MOST: Final = 1.3
+ROUNDS: Final = 5
+OBJECTS: Final = 10_000
+CHANGED: Final = 500
+EVENTS: Final = 12_000
+KEYS: Final = 300_000
+
+Cpu = Callable[[], float]
+
+
+_running: Final = ExitStack()  # the recorded servers, until all is measured
+
+
+@cache
+def _server(objects: int, events: int) -> Recorded:
+    server = _running.enter_context(recorded(objects, events))
+    sync.limit(server, "Workload", expected_of_recording(objects))  # so that everything is encoded
+    return server
+
+
+def _sync(program: str) -> float:
+    contestant = Contestant(program, program, {"form": "typed"})
+    return sync.fill(contestant, _server(OBJECTS, 0), "Workload", expected_of_recording(OBJECTS))["cpu"]
+
+
+def _watch(program: str) -> float:
+    contestant = Contestant(program, program, {"kind": "Workload", "form": "typed"})
+    found = watch.absorb_from(_server(CHANGED, EVENTS), contestant, CHANGED, EVENTS)
+    return found["cpu_microseconds"]
+
+
+def _queue(program: str) -> float:
+    return queue.drain(Contestant(program, program), KEYS)["cpu"]
+
+
+def _imports(statement: str) -> float:
+    timed = f"import time; t = time.process_time(); {statement}; print(time.process_time() - t)"
+    return float(in_fresh_process("-c", timed))
+
+
+CASES: Final[dict[str, tuple[Cpu, Cpu]]] = {
+    "sync": (partial(_sync, "setpoint"), partial(_sync, "yardstick")),
+    "watch": (partial(_watch, "setpoint"), partial(_watch, "yardstick")),
+    "queue": (partial(_queue, "setpoint"), partial(_queue, "yardstick")),
+    "imports": (partial(_imports, imports.OURS), partial(_imports, imports.YARDSTICK)),
+}
+
+
+def main(*, write: bool) -> int:
+    """How many have become dearer."""
+    with _running:
+        return _compare(write=write)
+
+
+def _compare(*, write: bool) -> int:
+    baselines: dict[str, float] = tomllib.loads(BASELINES.read_text()) if BASELINES.exists() else {}
+    measured: dict[str, float] = {}
+    dearer = []
+    for name, (ours, yardstick) in CASES.items():
+        ratios = [_ratio(ours, yardstick) for _ in range(ROUNDS)]
+        most = baselines.get(name, float("inf")) * MOST
+        if median(ratios) > most and not write:
+            ratios += [_ratio(ours, yardstick) for _ in range(ROUNDS)]
+        measured[name] = round(median(ratios), 3)
+        said = {
+            "short": name,
+            "ratio": measured[name],
+            "baseline": baselines.get(name),
+            "at_most": round(most, 3),
+        }
+        print(json.dumps({**said, "rounds": [round(each, 3) for each in ratios]}), flush=True)
+        if measured[name] > most:
+            dearer.append(f"{name}: {measured[name]} times its yardstick, {most:.2f} at most")
+    if write:
+        _write(measured)
+        return 0
+    if dearer:
+        print(
+            f"CPU has become dearer: {'; '.join(dearer)}. "
+            "If that is worth its price: python -m bench --short --write"
+        )
+    return len(dearer)
+
+
+def _ratio(ours: Cpu, yardstick: Cpu) -> float:
+    return ours() / yardstick()
+
+
+def _write(measured: dict[str, float]) -> None:
+    lines = [
+        "# CPU seconds of ours for each of plain Python's on the same bytes: python -m bench --short --write",
+        *(f"{name} = {ratio}" for name, ratio in measured.items()),
+    ]
+    BASELINES.write_text("\n".join(lines) + "\n")

@@ -1,0 +1,113 @@
+"""What is admitted: an operation on an object, by a user, with everything that rules and reviews look at.
+
+``Attributes`` holds the object in the version of the request; ``view`` is what others are shown of it, as the
+server would write it.  Values only; ``object`` is replaced by whoever changes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal, Protocol
+
+from setpoint.server.registry.requests import Ask, User
+from setpoint.server.registry.resources import Object, Resource
+from setpoint.server.statuses import StatusError, forbidden
+
+Operation = Literal["CREATE", "UPDATE", "DELETE"]
+META: Final = "meta.k8s.io/v1"
+_OPTIONS: Final = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "DeleteOptions"}
+
+
+class Part(Protocol):
+    """What a subresource shows of an object: a Scale."""
+
+    @property
+    def kind(self) -> Resource: ...
+
+    def shown(self, obj: Object) -> Object: ...
+
+    def taken(self, obj: Object, part: Object) -> Object:
+        """``obj`` with what somebody made of its part."""
+
+
+@dataclass(slots=True, eq=False)
+class Attributes:
+    """One request to be admitted."""
+
+    operation: Operation
+    resource: Resource
+    name: str
+    namespace: str  # of a Namespace, its own name
+    user: User
+    object: Object | None
+    old: Object | None
+    options: Object
+    subresource: str = ""
+    is_dry_run: bool = False
+    body: Resource | None = None  # the kind of the object, where it is not the resource's own: a Scale
+    is_complete: bool = True  # else a new object has no uid yet
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def kind(self) -> Object:
+        """As a review names it."""
+        of = self.body or self.resource
+        return {"group": of.group, "version": of.version, "kind": of.kind}
+
+    def refusal(self, why: str) -> StatusError:
+        """A plug-in's refusal."""
+        return forbidden(self.resource.plural, self.resource.group, self.name, why)
+
+
+def of_request(
+    operation: Operation,
+    obj: Object | None,
+    old: Object | None,
+    ask: Ask,
+    *,
+    options: Object | None = None,
+    is_dry_run: bool = False,
+    body: Resource | None = None,
+) -> Attributes:
+    """What a request wants to make of ``old``; where it is about many objects it names none."""
+    about = obj if obj is not None else old
+    name = (
+        ""
+        if ask.verb == "deletecollection"
+        else ask.name or ((about or {}).get("metadata") or {}).get("name", "")
+    )
+    namespace = ask.namespace
+    if ask.resource.stored == "namespaces":
+        namespace = name
+    return Attributes(
+        operation,
+        ask.resource,
+        name,
+        namespace,
+        ask.user,
+        obj,
+        old,
+        options_of(operation, ask.query) if options is None else options,
+        ask.subresource,
+        is_dry_run,
+        body,
+    )
+
+
+def options_of(operation: Operation, query: Mapping[str, str]) -> Object:
+    """The options of a write, as an object."""
+    options: Object = {"kind": _OPTIONS[operation], "apiVersion": META}
+    if query.get("dryRun"):
+        options["dryRun"] = [query["dryRun"]]
+    for name in ("fieldManager", "fieldValidation"):
+        if query.get(name):
+            options[name] = query[name]
+    return options
+
+
+def deletion_options(body: Mapping[str, object]) -> Object:
+    """Those of a deletion, as they were sent."""
+    names = ("gracePeriodSeconds", "preconditions", "orphanDependents", "propagationPolicy", "dryRun")
+    found = {name: body[name] for name in names if body.get(name) is not None}
+    return {"kind": "DeleteOptions", "apiVersion": META, **found}

@@ -1,0 +1,303 @@
+"""Calls webhooks over TLS: where one is, whom it must show itself to be, and what went wrong in Go's words.
+
+A ``Caller`` belongs to one server.  A webhook is named by a URL, or by a Service, whose address is looked up
+among those that the server was told (``services``: "namespace/name" or "namespace/name:port" → "host:port");
+there is no network of pods to find it in.  Connections are kept per address and authority.
+
+Promises: a call ends by its deadline; nothing but TLS is spoken; the HTTP library is loaded with the first
+call.  Used for admission and for the conversion of custom kinds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import errno
+import ssl
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
+import msgspec
+
+from setpoint.errors import AnswerLost, BadAnswer, ConnectionFailed, TransportError
+from setpoint.net.transport import Request
+from setpoint.server.golang import quoted
+from setpoint.server.registry.bodies import read_yaml
+from setpoint.server.registry.syntax import problem
+
+if TYPE_CHECKING:
+    from setpoint.net.http import HttpTransport
+
+_MOST_BYTES: Final = 3 * 2**20  # of an answer
+_KEPT: Final = 32  # connections to so many webhooks
+_ADMISSION_AGENT: Final = "kube-apiserver-admission"
+_ANSWERS: Final = {
+    400: "the server rejected our request for an unknown reason",
+    401: "the server has asked for the client to provide credentials",
+    404: "the server could not find the requested resource",
+    405: "the server does not allow this method on the requested resource",
+    409: "the server reported a conflict",
+    422: "the server rejected our request due to an error in our request",
+    429: "the server has received too many requests and has asked us to try again later",
+    503: "the server is currently unable to handle the request",
+    504: (
+        "the server was unable to return a response in the time allotted, but may still be processing "
+        "the request"
+    ),
+}
+
+
+class CallError(Exception):
+    """A webhook could not be asked, or gave no answer; the text is Go's."""
+
+
+class NoClient(CallError):
+    """What is configured of a webhook does not do to ask it."""
+
+
+class Target(NamedTuple):
+    """Where a webhook is."""
+
+    url: str  # as errors name it, without the query
+    address: str  # host:port; "" for a Service that nobody told where it is
+    host: str  # whom its certificate must be for
+    path: str
+    authority: str  # base64, as configured
+    unresolved: str = ""  # what is said of a Service that is not known
+
+
+class Caller:
+    """Asks webhooks; ``close`` ends its connections."""
+
+    def __init__(self, services: Mapping[str, str] | None = None) -> None:
+        self._services = dict(services or {})
+        self._transports: dict[tuple[str, str, str], HttpTransport] = {}
+
+    def __repr__(self) -> str:
+        return f"<Caller with {len(self._transports)} webhooks>"
+
+    async def close(self) -> None:
+        kept, self._transports = self._transports, {}
+        for transport in kept.values():
+            await transport.close()
+
+    def target(self, client: Mapping[str, Any]) -> Target:
+        """From a ``clientConfig``."""
+        authority = client.get("caBundle") or ""
+        if service := client.get("service"):
+            name, namespace = service["name"], service["namespace"]
+            port, path = service.get("port") or 443, service.get("path") or ""
+            host = f"{name}.{namespace}.svc"
+            known = self._services
+            address = known.get(f"{namespace}/{name}:{port}") or known.get(f"{namespace}/{name}") or ""
+            path = f"/{path.lstrip('/')}"
+            told = f"service {quoted(name)} not found"
+            return Target(f"https://{host}:{port}{path}", address, host, path, authority, told)
+        url = urlsplit(client.get("url") or "")
+        path = f"/{url.path.lstrip('/')}"
+        host = url.hostname or ""
+        where = f"[{host}]" if ":" in host else host
+        return Target(f"https://{url.netloc}{path}", f"{where}:{url.port or 443}", host, path, authority)
+
+    async def call(
+        self, target: Target, body: bytes, seconds: int, *, agent: str = _ADMISSION_AGENT
+    ) -> bytes:
+        """The body of the answer.  Raises ``CallError``."""
+        query = f"?timeout={seconds}s"
+        posting = f"Post {quoted(target.url + query)}: "
+        if not target.address:
+            raise CallError(posting + target.unresolved)
+        request = Request(
+            "POST",
+            target.path + query,
+            {
+                "Host": urlsplit(target.url).netloc,
+                "User-Agent": agent,
+                "Accept": "application/json, */*",
+                "Content-Type": "application/json",
+            },
+            body,
+        )
+        try:
+            async with asyncio.timeout(seconds):
+                response = await self._transport(target)(request)
+                answer = await response.read()
+        except TimeoutError:
+            raise CallError(f"{posting}context deadline exceeded") from None
+        except (ssl.SSLError, ValueError):
+            told = "unable to load root certificates: unable to parse bytes as PEM block"
+            raise NoClient(told) from None
+        except TransportError as error:
+            raise CallError(posting + _told(error, target)) from None
+        if not 200 <= response.status <= 206:
+            raise CallError(_refused(response.status, response.headers.get("Content-Type", ""), answer))
+        if not answer:
+            kind = response.headers.get("Content-Type", "application/json")
+            told = f"0-length response with status code: {response.status} and content type: {kind}"
+            raise CallError(told)
+        return answer
+
+    def _transport(self, target: Target) -> HttpTransport:
+        from setpoint.net.http import Endpoint, HttpTransport  # noqa: PLC0415 - only where there are webhooks
+
+        key = target.address, target.host, target.authority
+        found = self._transports.pop(key, None)
+        if found is None:
+            context = ssl.create_default_context()
+            if target.authority:
+                context = ssl.create_default_context(
+                    cadata=base64.b64decode(target.authority).decode("latin-1")
+                )
+            context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # which Go does not ask for, and from 3.13 is on
+            found = HttpTransport(
+                Endpoint(
+                    f"https://{target.address}",
+                    ssl_context=lambda: context,
+                    server_hostname=target.host,
+                    max_body=_MOST_BYTES,
+                )
+            )
+        self._transports[key] = found
+        return found
+
+    async def forget_oldest(self) -> None:
+        """Let go of those that were not asked for the longest."""
+        while len(self._transports) > _KEPT:
+            await self._transports.pop(next(iter(self._transports))).close()
+
+
+def _told(error: TransportError, target: Target) -> str:
+    """A failed exchange, as Go tells it."""
+    cause = error.__cause__
+    match error, cause:
+        case ConnectionFailed(), ssl.SSLCertVerificationError():
+            return f"tls: failed to verify certificate: x509: {_not_trusted(cause, target)}"
+        case ConnectionFailed(), OSError(errno=errno.ECONNREFUSED):
+            return f"dial tcp {target.address}: connect: connection refused"
+        case ConnectionFailed(), OSError(strerror=str()) if cause.errno:
+            return f"dial tcp {target.address}: {_system(cause)}"
+        case AnswerLost(), _:
+            return "EOF"
+        case BadAnswer(), _:
+            return "net/http: HTTP/1.x transport connection broken: malformed HTTP response"
+    return error.message
+
+
+def _system(error: OSError) -> str:
+    if error.errno is not None and error.errno < 0:  # of the resolver
+        return f"lookup failed: {error.strerror}"
+    return f"connect: {(error.strerror or '').lower()}"
+
+
+def _not_trusted(error: ssl.SSLCertVerificationError, target: Target) -> str:
+    if error.verify_code in (62, 64):
+        is_address = error.verify_code == 64
+        if is_address:
+            return f"cannot validate certificate for {target.host} because it doesn't contain any IP SANs"
+        return f"certificate is not valid for any names, but wanted to match {target.host}"
+    if error.verify_code == 10:
+        return "certificate has expired or is not yet valid"
+    return "certificate signed by unknown authority"
+
+
+def _refused(status: int, content_type: str, body: bytes) -> str:
+    """What client-go says of an answer that is none of those it wants."""
+    is_text = not content_type or content_type.partition(";")[0].strip().startswith("text/")
+    said = body.decode("utf-8", "replace").strip() if is_text else "unknown"
+    if not is_text and (told := _status(body)):
+        return told
+    if status in _ANSWERS:
+        return _ANSWERS[status]
+    if status in (403, 406, 415):
+        return said
+    if status >= 500:
+        return f"an error on the server ({quoted(said)}) has prevented the request from succeeding"
+    return f"the server responded with the status code {status} but did not return more information"
+
+
+def _status(body: bytes) -> str:
+    """The message of a Status, where the body is one."""
+    try:
+        found = msgspec.json.decode(body)
+    except ValueError:
+        return ""
+    is_one = isinstance(found, dict) and (found.get("kind"), found.get("apiVersion")) == ("Status", "v1")
+    return str(found.get("message") or "") if is_one and found.get("status") != "Success" else ""
+
+
+# ── Answers ─────────────────────────────────────────────────────────────────────────────────────────
+
+_GO_KINDS: Final = {
+    bool: "bool",
+    list: "array",
+    str: "string",
+    dict: "object",
+    int: "number",
+    float: "number",
+}
+_HEAD: Final = (
+    'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+)
+
+
+class Form(NamedTuple):
+    """What an answer must be: ``versions`` are those that Kubernetes knows, the wanted one first."""
+
+    group: str
+    kind: str
+    versions: tuple[str, ...]
+    struct: str  # the Go type of its response
+    fields: Mapping[str, tuple[type | tuple[type, ...], str]]  # of the response: the JSON, and the Go type
+
+
+def read_answer(body: bytes, form: Form) -> dict[str, Any]:
+    """An answer as its form has it; what it says of its own kind may be missing.  Raises ``CallError``."""
+    found = _read(body)
+    if not isinstance(found, dict):
+        told = f"json: cannot unmarshal {_GO_KINDS[type(found)]} into Go value of type {_HEAD}"
+        raise CallError(f"couldn't get version/kind; json parse error: {told}")
+    wanted = f"{form.group}/{form.versions[0]}"
+    version, kind = found.get("apiVersion") or wanted, found.get("kind") or form.kind
+    known = [f"{form.group}/{one}" for one in form.versions]
+    if kind != form.kind or version not in known:
+        where = 'in scheme "pkg/runtime/scheme.go:111"'
+        raise CallError(
+            f"no kind {quoted(str(kind))} is registered for version {quoted(str(version))} {where}"
+        )
+    _check_types(found, form)
+    if version != wanted:
+        short = version.rpartition("/")[2]
+        raise CallError(f"converting ({short}.{kind}) to ({form.versions[0]}.{kind}): unknown conversion")
+    return found
+
+
+def _read(body: bytes) -> Any:
+    try:
+        found = msgspec.json.decode(body)
+    except ValueError:
+        try:
+            found = read_yaml(body).value  # which Go reads too
+        except ValueError:
+            raise CallError(f"couldn't get version/kind; json parse error: {problem(body)}") from None
+    return {} if found is None else found
+
+
+def _check_types(found: Mapping[str, Any], form: Form) -> None:
+    response = found.get("response")
+    if response is None:
+        return
+    if not isinstance(response, dict):
+        kind = _GO_KINDS[type(response)]
+        told = (
+            f"json: cannot unmarshal {kind} into Go struct field {form.kind}.response of type {form.struct}"
+        )
+        raise CallError(told)
+    for name, (kinds, go) in form.fields.items():
+        value = response.get(name)
+        if value is not None and not isinstance(value, kinds):
+            short = form.struct.rpartition(".")[2]
+            raise CallError(
+                f"json: cannot unmarshal {_GO_KINDS[type(value)]} into Go struct field "
+                f"{short}.response.{name} of type {go}"
+            )

@@ -1,0 +1,95 @@
+"""``authorizer`` in CEL: whether the user of a request, or a service account, may do something.
+
+    authorizer.group('apps').resource('deployments').namespace('a').check('create').allowed()
+    authorizer.path('/healthz').check('get').allowed()
+    authorizer.requestResource.check('custom').allowed()
+
+To the engine these are maps that collect what is asked; ``check`` asks it of the authorizer that ``asking``
+has set for the time of an evaluation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Final
+
+from setpoint.server.authorization.attributes import Attributes
+from setpoint.server.authorization.authorizer import Authorizer
+from setpoint.server.registry.crd.functions import Function
+from setpoint.server.registry.crd.signatures import Overload, Type
+from setpoint.server.registry.requests import User
+
+AUTHORIZER: Final = Type("kubernetes.authorization.Authorizer")
+RESOURCE: Final = Type("kubernetes.authorization.ResourceCheck")
+_PATH: Final = Type("kubernetes.authorization.PathCheck")
+_GROUP: Final = Type("kubernetes.authorization.GroupCheck")
+_DECISION: Final = Type("kubernetes.authorization.Decision")
+_TEXT, _BOOL = Type("string"), Type("bool")
+_ASKED: ContextVar[tuple[Authorizer, User]] = ContextVar("authorizer")
+_NAMES: Final = ("group", "resource", "subresource", "namespace", "name")
+
+Value = dict[str, Any]
+
+
+@contextmanager
+def asking(authorizer: Authorizer, user: User) -> Iterator[None]:
+    """Expressions that are evaluated meanwhile ask this authorizer about this user."""
+    token = _ASKED.set((authorizer, user))
+    try:
+        yield
+    finally:
+        _ASKED.reset(token)
+
+
+def _with(name: str) -> Any:
+    return lambda value, text: {**value, name: text}
+
+
+def _account(value: Value, namespace: str, name: str) -> Value:
+    return {**value, "user": f"system:serviceaccount:{namespace}:{name}", "in": namespace}
+
+
+def _check(value: Value, verb: str) -> Value:
+    authorizer, user = _ASKED.get()
+    if "user" in value:
+        groups = ("system:serviceaccounts", f"system:serviceaccounts:{value['in']}", "system:authenticated")
+        user = User(value["user"], groups)
+    said = {name: value[name] for name in _NAMES if name in value}
+    asked = Attributes(verb, **said, path=value.get("path"))
+    decision = authorizer.decide(user, asked)
+    return {"allowed": decision.is_allowed, "reason": decision.reason}
+
+
+FUNCTIONS: Final = (
+    Function("path", True, 2, _with("path")),
+    Function("group", True, 2, _with("group")),
+    Function("serviceAccount", True, 3, _account),
+    Function("resource", True, 2, _with("resource")),
+    Function("subresource", True, 2, _with("subresource")),
+    Function("namespace", True, 2, _with("namespace")),
+    Function("name", True, 2, _with("name")),
+    Function("fieldSelector", True, 2, _with("fieldSelector")),
+    Function("labelSelector", True, 2, _with("labelSelector")),
+    Function("check", True, 2, _check),
+    Function("allowed", True, 1, lambda value: value["allowed"]),
+    Function("reason", True, 1, lambda value: value["reason"]),
+    Function("errored", True, 1, lambda _: False),
+    Function("error", True, 1, lambda _: ""),
+)
+OVERLOADS: Final[Mapping[str, tuple[Overload, ...]]] = {
+    "path": (Overload(AUTHORIZER, (_TEXT,), _PATH),),
+    "group": (Overload(AUTHORIZER, (_TEXT,), _GROUP),),
+    "serviceAccount": (Overload(AUTHORIZER, (_TEXT, _TEXT), AUTHORIZER),),
+    "resource": (Overload(_GROUP, (_TEXT,), RESOURCE),),
+    **{
+        name: (Overload(RESOURCE, (_TEXT,), RESOURCE),)
+        for name in ("subresource", "namespace", "name", "fieldSelector", "labelSelector")
+    },
+    "check": (Overload(_PATH, (_TEXT,), _DECISION), Overload(RESOURCE, (_TEXT,), _DECISION)),
+    "allowed": (Overload(_DECISION, (), _BOOL),),
+    "errored": (Overload(_DECISION, (), _BOOL),),
+    "reason": (Overload(_DECISION, (), _TEXT),),
+    "error": (Overload(_DECISION, (), _TEXT),),
+}

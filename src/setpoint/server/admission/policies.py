@@ -1,0 +1,441 @@
+"""ValidatingAdmissionPolicy and MutatingAdmissionPolicy: expressions that judge or change what is written.
+
+A policy does nothing by itself: bindings say where it applies, with which parameters, and what follows from a
+violation (Deny, Warn, Audit; the last is accepted, and not written anywhere).  What goes wrong in between is
+the failure policy's to decide.
+
+Pure but for what is handed in (``Around``); expressions are ``cel.py``'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple, Protocol
+
+from setpoint.api.patches import same
+from setpoint.api.selectors import LabelSelection
+from setpoint.server.admission import reviews
+from setpoint.server.admission.attributes import Attributes
+from setpoint.server.admission.cel import Expression, Scope, activation, patch_expression
+from setpoint.server.admission.conditions import errors_or_none
+from setpoint.server.admission.matching import Matching, labels, read_matching
+from setpoint.server.golang import joined
+from setpoint.server.registry import patching
+from setpoint.server.registry.conform import WrongType
+from setpoint.server.registry.crd.programs import CompileError, EvaluationError
+from setpoint.server.registry.managed.apply import apply
+from setpoint.server.registry.resources import Object, Resource
+from setpoint.server.statuses import StatusError, internal
+
+_CODES: Final = {"Unauthorized": 401, "Forbidden": 403, "RequestEntityTooLarge": 413, "Invalid": 422}
+_LONGEST_MESSAGE: Final = 5 * 1024
+
+
+class Around(Protocol):
+    """What policies need of the server."""
+
+    def matched(self, matching: Matching, asked: Attributes) -> Resource | None: ...
+
+    async def converted(self, obj: Object | None, asked: Attributes, resource: Resource) -> Object | None: ...
+
+    def namespace(self, name: str) -> Object | None: ...
+
+    def find_kind(self, api_version: str, kind: str) -> Resource | None: ...
+
+    def objects(self, resource: Resource, namespace: str) -> list[Object]: ...
+
+
+class _ConfigError(Exception):
+    """A policy that cannot be gone by."""
+
+
+# ── What is configured ──────────────────────────────────────────────────────────────────────────────
+
+
+class Binding(NamedTuple):
+    name: str
+    matching: Matching | None
+    params: Mapping[str, Any] | None
+    actions: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Policy:
+    """One policy with its bindings; what cannot be compiled is told when it is asked."""
+
+    name: str
+    matching: Matching
+    is_ignored: bool  # what goes wrong
+    is_reinvoked: bool
+    param_kind: Mapping[str, str] | None
+    conditions: tuple[str, ...]
+    spec: Mapping[str, Any]
+    bindings: list[Binding] = field(default_factory=list)
+    _scope: Scope | None = None
+    _variables: list[tuple[str, Expression]] = field(default_factory=list)
+    _compiled: dict[str, Expression] = field(default_factory=dict)
+
+    def compiled(self, text: str, *results: str) -> Expression:
+        """Raises ``CompileError``."""
+        scope = self._declared()
+        found = self._compiled.get(text)
+        if found is None:
+            found = self._compiled[text] = scope.compile(text, *results)
+        return found
+
+    def patch(self, text: str, result: str) -> Expression:
+        scope = self._declared()
+        found = self._compiled.get(text)
+        if found is None:
+            found = self._compiled[text] = patch_expression(text, scope, result)
+        return found
+
+    def _declared(self) -> Scope:
+        if self._scope is None:
+            scope = Scope(has_params=self.param_kind is not None, has_variables=True)
+            for one in self.spec.get("variables") or ():
+                expression = scope.compile(one["expression"])
+                scope.declare(one["name"], expression.type)
+                self._variables.append((one["name"], expression))
+            self._scope = scope
+        return self._scope
+
+    def values(self, data: Object) -> Object:
+        """The data with the variables; those that have no value are told of where they are used."""
+        self._declared()
+        found: Object = {}
+        failed: dict[str, str] = {}
+        made = {**data, "variables": found, "@failed": failed}
+        for name, expression in self._variables:
+            try:
+                found[name] = expression.run(made)
+            except EvaluationError as error:
+                told = failed.get(str(error).removeprefix("no such key: "), str(error))
+                failed[name] = f'composited variable "{name}" fails to evaluate: {told}'
+        return made
+
+
+def read_policies(policies: Iterable[Object], bindings: Iterable[Object]) -> list[Policy]:
+    """Those that are bound, in the order of their names."""
+    found = {one["metadata"]["name"]: _read_policy(one) for one in policies}
+    for one in sorted(bindings, key=lambda each: str(each["metadata"]["name"])):
+        spec = one["spec"]
+        policy = found.get(spec["policyName"])
+        if policy is not None:
+            policy.bindings.append(
+                Binding(
+                    one["metadata"]["name"],
+                    _read_matching(spec["matchResources"]) if spec.get("matchResources") else None,
+                    spec.get("paramRef"),
+                    tuple(spec.get("validationActions") or ()),
+                )
+            )
+    return [found[name] for name in sorted(found) if found[name].bindings]
+
+
+def _read_matching(constraints: Mapping[str, Any]) -> Matching:
+    found = read_matching(constraints, "resourceRules", "excludeResourceRules")
+    return found if found.rules else found._replace(is_about_all=True)
+
+
+def _read_policy(obj: Object) -> Policy:
+    spec = obj["spec"]
+    return Policy(
+        obj["metadata"]["name"],
+        _read_matching(spec.get("matchConstraints") or {}),
+        spec.get("failurePolicy") == "Ignore",
+        spec.get("reinvocationPolicy") == "IfNeeded",
+        spec.get("paramKind"),
+        tuple(one["expression"] for one in spec.get("matchConditions") or ()),
+        spec,
+    )
+
+
+# ── Where they apply ────────────────────────────────────────────────────────────────────────────────
+
+
+class _Case(NamedTuple):
+    """A policy that is asked about a request, through one binding, with one of its parameters."""
+
+    policy: Policy
+    binding: Binding | None  # None where the policy itself cannot be gone by
+    resource: Resource
+    param: Object | None
+    error: str = ""  # why it cannot be asked
+
+
+def _cases(policies: Sequence[Policy], asked: Attributes, around: Around) -> Iterator[_Case]:
+    for policy in policies:
+        resource = around.matched(policy.matching, asked)
+        if resource is None:
+            continue
+        if (error := _kind_error(policy, around)) is not None:
+            yield _Case(policy, None, resource, None, f"failed to configure policy: {error}")
+            continue
+        for binding in policy.bindings:
+            if binding.matching is not None and around.matched(binding.matching, asked) is None:
+                continue
+            try:
+                params = _params(policy, binding, asked, around)
+            except _ConfigError as error:
+                yield _Case(policy, binding, resource, None, f"failed to configure binding: {error}")
+                continue
+            for param in params:
+                yield _Case(policy, binding, resource, param)
+
+
+def _kind_error(policy: Policy, around: Around) -> str | None:
+    kind = policy.param_kind
+    if kind is None or around.find_kind(kind["apiVersion"], kind["kind"]) is not None:
+        return None
+    version = kind["apiVersion"] if "/" in kind["apiVersion"] else f"/{kind['apiVersion']}"
+    return f"failed to find resource referenced by paramKind: '{version}, Kind={kind['kind']}'"
+
+
+def _params(policy: Policy, binding: Binding, asked: Attributes, around: Around) -> Sequence[Object | None]:
+    kind, ref = policy.param_kind, binding.params
+    if kind is None or ref is None:
+        return [None]
+    resource = around.find_kind(kind["apiVersion"], kind["kind"])
+    if resource is None:
+        return []  # as was told
+    namespace = ref.get("namespace") or ""
+    if resource.namespaced:
+        namespace = namespace or asked.namespace
+        if not namespace:
+            raise _ConfigError(
+                "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources"
+            )
+    elif namespace:
+        raise _ConfigError("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")
+    found = around.objects(resource, namespace)
+    if ref.get("name"):
+        found = [one for one in found if one["metadata"]["name"] == ref["name"]]
+    else:
+        selection = LabelSelection.from_object(ref.get("selector") or {})
+        found = [one for one in found if selection.matches(labels(one))]
+    if not found and ref.get("parameterNotFoundAction") == "Deny":
+        raise _ConfigError("no params found for policy binding with `Deny` parameterNotFoundAction")
+    return found
+
+
+async def _data(case: _Case, asked: Attributes, around: Around) -> Object:
+    obj = await around.converted(asked.object, asked, case.resource)
+    old = await around.converted(asked.old, asked, case.resource)
+    request = reviews.request(asked, case.resource, obj, old, "")
+    namespace = None
+    if asked.namespace and asked.resource.stored != "namespaces":
+        namespace = around.namespace(asked.namespace)
+        if namespace is not None:
+            hidden = ("managedFields", "ownerReferences")
+            metadata = {name: one for name, one in namespace["metadata"].items() if name not in hidden}
+            namespace = {
+                "metadata": metadata,
+                "spec": namespace.get("spec"),
+                "status": namespace.get("status"),
+            }
+    data = activation(obj, old, request, namespace)
+    if case.policy.param_kind is not None:
+        data["params"] = case.param
+    return data
+
+
+def _is_meant(case: _Case, data: Object) -> bool:
+    """Whether the match conditions hold.  Raises ``_ConfigError`` where they have no value."""
+    has_params = case.policy.param_kind is not None
+    errors = errors_or_none(case.policy.conditions, data, has_params=has_params)
+    if errors and not case.policy.is_ignored:
+        raise _ConfigError(joined(errors))
+    return errors is not None and not errors
+
+
+# ── Judging ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Decision(NamedTuple):
+    message: str
+    reason: str = ""
+
+
+async def validate(policies: Sequence[Policy], asked: Attributes, around: Around) -> None:
+    """Raises the first refusal; what is only to be warned about is."""
+    denied: list[tuple[_Case, _Decision]] = []
+    for case in _cases(policies, asked, around):
+        if case.error:
+            if not case.policy.is_ignored:
+                denied.append((case, _Decision(case.error)))
+            continue
+        for decision in await _decisions(case, asked, around):
+            actions = case.binding.actions if case.binding is not None else ()
+            if "Deny" in actions:
+                denied.append((case, decision))
+            if "Warn" in actions:
+                told = f"Validation failed for ValidatingAdmissionPolicy {_named(case)}: {decision.message}"
+                asked.warnings.append(told)
+    if denied:
+        case, decision = denied[0]
+        told = f"ValidatingAdmissionPolicy {_named(case)} denied request: {decision.message}"
+        refused = asked.refusal(told)
+        refused.reason = decision.reason or "Invalid"
+        refused.code = _CODES.get(refused.reason, 422)
+        refused.details = {**(refused.details or {}), "causes": [{"message": told}]}
+        raise refused
+
+
+def _named(case: _Case) -> str:
+    named = f"'{case.policy.name}'"
+    return named if case.binding is None else f"{named} with binding '{case.binding.name}'"
+
+
+def _not_changed(case: _Case, why: str, asked: Attributes) -> StatusError:
+    """What is said where a policy that changes cannot: its reason is not that of its code."""
+    told = f"policy {_named(case)} denied request: {why}"
+    refused = asked.refusal(told)
+    refused.reason, refused.message = "Invalid", told
+    refused.details = {**(refused.details or {}), "causes": [{"message": told}]}
+    return refused
+
+
+async def _decisions(case: _Case, asked: Attributes, around: Around) -> list[_Decision]:
+    """What a policy has against a request."""
+    policy = case.policy
+    data = await _data(case, asked, around)
+    try:
+        if not _is_meant(case, data):
+            return []
+        data = policy.values(data)
+    except (_ConfigError, CompileError) as error:
+        return [] if policy.is_ignored else [_Decision(str(error))]
+    found = []
+    for rule in policy.spec.get("validations") or ():
+        try:
+            if policy.compiled(rule["expression"], "bool")(data) is True:
+                continue
+        except (CompileError, EvaluationError) as error:
+            if not policy.is_ignored:
+                found.append(_Decision(str(error)))
+            continue
+        found.append(_Decision(_message(policy, rule, data), rule.get("reason") or "Invalid"))
+    return found
+
+
+def _message(policy: Policy, rule: Mapping[str, Any], data: Object) -> str:
+    told: Any = ""
+    if text := rule.get("messageExpression"):
+        try:
+            told = policy.compiled(text)(data)
+        except (CompileError, EvaluationError):
+            told = ""
+    told = told.strip() if isinstance(told, str) else ""
+    if len(told.encode()) > _LONGEST_MESSAGE or "\n" in told:
+        told = ""
+    return told or (rule.get("message") or "").strip() or f"failed expression: {rule['expression'].strip()}"
+
+
+# ── Changing ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(slots=True)
+class Rounds:
+    """Which policies are asked again in the second round."""
+
+    is_second: bool = False
+    is_again_wanted: bool = False
+    again: set[str] = field(default_factory=set)
+    asked: set[str] = field(default_factory=set)
+    left: Object | None = None
+
+    def changed(self) -> None:
+        self.again |= self.asked
+        self.asked.clear()
+
+
+async def mutate(
+    policies: Sequence[Policy], asked: Attributes, around: Around, rounds: Rounds, now: Callable[[], str]
+) -> None:
+    """``asked.object`` becomes what the policies make of it.  Raises the first refusal."""
+    if rounds.is_second and not same(rounds.left, asked.object):
+        rounds.changed()
+    for case in list(_cases(policies, asked, around)):
+        if case.error:
+            if not case.policy.is_ignored:
+                raise _not_changed(case, case.error, asked)
+            continue
+        try:
+            await _mutate_by(case, asked, around, rounds, now)
+        except (_ConfigError, CompileError, EvaluationError) as error:
+            if not case.policy.is_ignored:
+                raise _not_changed(case, str(error), asked) from None
+    rounds.left = None if asked.object is None else patching.copied(asked.object)
+
+
+async def _mutate_by(
+    case: _Case, asked: Attributes, around: Around, rounds: Rounds, now: Callable[[], str]
+) -> None:
+    data = await _data(case, asked, around)
+    if not _is_meant(case, data):
+        return
+    param = (case.param or {}).get("metadata") or {}
+    bound = "" if case.binding is None else case.binding.name
+    key = f"{case.policy.name}/{bound}/{param.get('namespace', '')}/{param.get('name', '')}"
+    if rounds.is_second and key not in rounds.again:
+        return
+    before = data["object"]
+    for mutation in case.policy.spec.get("mutations") or ():
+        if data["object"] is None:
+            continue
+        left = _performed(mutation, case, case.policy.values(data), now)
+        data["object"] = await _taken(left, asked, case.resource, around)
+    if data["object"] is not None and not same(before, data["object"]):
+        rounds.changed()
+        rounds.is_again_wanted = True
+    if case.policy.is_reinvoked:
+        rounds.asked.add(key)
+
+
+def _performed(mutation: Mapping[str, Any], case: _Case, data: Object, now: Callable[[], str]) -> Object:
+    obj: Object = data["object"]
+    if mutation["patchType"] == "JSONPatch":
+        operations = case.policy.patch(mutation["jsonPatch"]["expression"], "list(JSONPatch)")(data)
+        left, failed = patching.perform_operations([dict(one) for one in operations], obj)
+        if failed is not None and operations[failed].get("op") == "test":
+            return obj  # then nothing of the patch is wanted
+        if failed is not None:
+            raise _ConfigError(f"JSON Patch: {patching.impossible(operations[failed])}")
+        made: Object = left
+        return made
+    wanted = case.policy.patch(mutation["applyConfiguration"]["expression"], "Object")(data)
+    kind = {"apiVersion": obj["apiVersion"], "kind": obj["kind"]}
+    merged = apply(
+        obj,
+        {**kind, **wanted},
+        manager="policy",
+        api_version=obj["apiVersion"],
+        subresource="",
+        force=True,
+        now=now(),
+        type=case.resource.type,
+        kind=case.resource.kind,
+    )
+    owned = obj["metadata"].get("managedFields")
+    merged["metadata"].pop("managedFields", None)
+    if owned is not None:
+        merged["metadata"]["managedFields"] = owned  # nobody owns what a policy sets
+    return merged
+
+
+async def _taken(left: Object, asked: Attributes, resource: Resource, around: Around) -> Object:
+    """What a policy left becomes the object; and is seen by the next."""
+    try:
+        read = resource.strategy.conform(left).object
+    except WrongType as wrong:
+        raise internal(str(wrong)) from None
+    resource.strategy.default(read)
+    seen = await around.converted(read, asked, resource) if resource is asked.resource else read
+    if resource is not asked.resource:
+        back = await around.converted(read, asked, asked.resource)
+        asked.object = back if back is not None else read
+    else:
+        asked.object = read
+    return seen if seen is not None else read

@@ -1,0 +1,171 @@
+"""AdmissionReview, as bytes: the question that a webhook gets, and what is read from its answer.
+
+Pure.  Refusals and failures are worded as kube-apiserver words them.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from setpoint.server.admission.attributes import Attributes
+from setpoint.server.admission.calling import Form
+from setpoint.server.golang import quoted
+from setpoint.server.registry.requests import User
+from setpoint.server.registry.resources import Object, Resource
+from setpoint.server.statuses import StatusError
+
+GROUP: Final = "admission.k8s.io"
+_KNOWN: Final = ("v1", "v1beta1")
+_FIELDS: Final = {
+    "uid": (str, "types.UID"),
+    "allowed": (bool, "bool"),
+    "status": (dict, "v1.Status"),
+    "patch": (str, "[]uint8"),
+    "patchType": (str, "v1.PatchType"),
+    "auditAnnotations": (dict, "map[string]string"),
+    "warnings": (list, "[]string"),
+}
+
+
+def form(version: str) -> Form:
+    """Of an answer."""
+    versions = (version, *(one for one in _KNOWN if one != version))
+    return Form(GROUP, "AdmissionReview", versions, f"{version}.AdmissionResponse", _FIELDS)
+
+
+class BadReview(ValueError):
+    """An answer that is none; the text says why."""
+
+
+def review_version(accepted: Sequence[str]) -> str:
+    """The first version that both sides know."""
+    found = next((one for one in accepted if one in _KNOWN), None)
+    if found is None:
+        raise BadReview(
+            "could not create admission objects: webhook does not accept known AdmissionReview versions "
+            "(v1, v1beta1)"
+        )
+    return found
+
+
+def request(
+    asked: Attributes, resource: Resource, obj: Object | None, old: Object | None, uid: str
+) -> Object:
+    """What is asked, of an object in the version of ``resource``."""
+    meant = {"group": resource.group, "version": resource.version, "resource": resource.plural}
+    if asked.body is not None or resource is asked.resource:
+        kind = asked.kind
+    else:
+        kind = {"group": resource.group, "version": resource.version, "kind": resource.kind}
+    own = asked.resource
+    made: Object = {
+        "uid": uid,
+        "kind": kind,
+        "resource": meant,
+        "subResource": asked.subresource,
+        "requestKind": asked.kind,
+        "requestResource": {"group": own.group, "version": own.version, "resource": own.plural},
+        "requestSubResource": asked.subresource,
+        "name": asked.name,
+        "namespace": asked.namespace,
+        "operation": asked.operation,
+        "userInfo": user_info(asked.user),
+        "object": obj,
+        "oldObject": old,
+        "dryRun": asked.is_dry_run,
+        "options": asked.options,
+    }
+    unsaid = ("subResource", "requestSubResource", "name", "namespace")
+    return {name: value for name, value in made.items() if value or name not in unsaid}
+
+
+def user_info(user: User) -> Object:
+    found: Object = {"username": user.name, "uid": user.uid, "groups": list(user.groups)}
+    found["extra"] = {name: list(values) for name, values in user.extra.items()}
+    return {name: value for name, value in found.items() if value}
+
+
+def written(request: Object, version: str) -> bytes:
+    return msgspec.json.encode(
+        {"kind": "AdmissionReview", "apiVersion": f"{GROUP}/{version}", "request": request}
+    )
+
+
+class Verdict(NamedTuple):
+    """What a webhook says."""
+
+    is_allowed: bool
+    status: Mapping[str, Any] | None
+    warnings: tuple[str, ...]
+    patch: bytes
+    patch_type: str
+
+
+def read(answer: Object, uid: str, version: str, *, is_mutating: bool) -> Verdict:
+    """Raises ``BadReview``."""
+    response = answer.get("response")
+    if response is None:
+        raise BadReview("webhook response was absent")
+    if version == "v1":
+        if (said := response.get("uid", "")) != uid:
+            raise BadReview(f"expected response.uid={quoted(uid)}, got {quoted(said)}")
+        found = f"{_group_version(answer.get('apiVersion') or '')}, Kind={answer.get('kind') or ''}"
+        if found != _REVIEW:
+            raise BadReview(f"expected webhook response of {_REVIEW}, got {found}")
+    try:
+        patch = base64.b64decode(response.get("patch") or b"")
+    except (binascii.Error, ValueError):
+        patch = b"?"
+    kind = response.get("patchType")
+    if version == "v1" and is_mutating:
+        _check_patch(patch, kind)
+    elif version == "v1":
+        if patch:
+            raise BadReview("validating webhook may not return response.patch")
+        if kind is not None:
+            raise BadReview("validating webhook may not return response.patchType")
+    elif patch:
+        kind = "JSONPatch"
+    return Verdict(
+        bool(response.get("allowed")),
+        response.get("status"),
+        tuple(response.get("warnings") or ()),
+        patch if is_mutating else b"",
+        kind or "",
+    )
+
+
+_REVIEW: Final = f"{GROUP}/v1, Kind=AdmissionReview"
+
+
+def _group_version(text: str) -> str:
+    return text if "/" in text else f"/{text}"
+
+
+def _check_patch(patch: bytes, kind: str | None) -> None:
+    if patch and kind is None:
+        raise BadReview("webhook returned response.patch but not response.patchType")
+    if not patch and kind is not None:
+        raise BadReview("webhook returned response.patchType but not response.patch")
+    if kind == "":
+        raise BadReview('webhook returned invalid response.patchType of ""')
+
+
+def denial(name: str, status: Mapping[str, Any] | None) -> StatusError:
+    """What a client is told when a webhook says no: in the webhook's own words, as far as it has any."""
+    said = status or {}
+    by = f"admission webhook {quoted(name)} denied the request"
+    why = said.get("message") or said.get("reason")
+    code = said.get("code") or 0
+    return StatusError(
+        max(code, 400),
+        said.get("reason") or "",
+        f"{by}: {why}" if why else f"{by} without explanation",
+        details=said.get("details"),
+        metadata=said.get("metadata"),
+    )

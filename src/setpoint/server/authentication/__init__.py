@@ -1,0 +1,1 @@
+"""Who somebody is: the users behind tokens, certificates and the wish to be taken for another."""

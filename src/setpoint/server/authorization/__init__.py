@@ -1,0 +1,1 @@
+"""Who may do what: rules, the roles and bindings that give them, and how a refusal is worded."""

@@ -1,0 +1,203 @@
+"""Custom kinds whose versions a webhook converts into one another: ConversionReview.
+
+An object is stored in one version.  Read or written in another it is sent to the webhook that its definition
+names, and what comes back is held to what Kubernetes holds it to: as many objects, of that version, of the
+same kind, name, namespace and uid; of metadata only labels and annotations may be others.
+
+``conversion.py`` has what needs no webhook.  Fed by ``registry.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from setpoint.server.golang import quoted
+from setpoint.server.registry.conversion import converted, is_stored_otherwise, stored
+from setpoint.server.registry.managed.managers import Versions
+from setpoint.server.registry.resources import Object, Resource
+
+if TYPE_CHECKING:
+    from setpoint.server.admission.calling import Caller, Form
+
+_GROUP: Final = "apiextensions.k8s.io"
+_SECONDS: Final = 30
+_KNOWN: Final = ("v1", "v1beta1")
+_SAME: Final = (("name", "name"), ("namespace", "namespace"), ("uid", "UID"))
+_decode = msgspec.json.decode
+
+
+class ConversionError(Exception):
+    """A webhook did not convert; the text is kube-apiserver's."""
+
+
+def is_by_webhook(resource: Resource) -> bool:
+    """Whether versions of its kind are converted by a webhook."""
+    return resource.family is not None and resource.family.webhook is not None
+
+
+class Converter:
+    """Asks the webhooks of definitions."""
+
+    def __init__(self, caller: Callable[[], Caller], uid: Callable[[], str]) -> None:
+        self._caller = caller
+        self._uid = uid
+
+    async def read(self, objects: Sequence[Object], resource: Resource) -> list[Object]:
+        """Objects as they are stored, in the resource's version."""
+        revived = [_revived(one, resource) for one in objects]
+        others = [one for one in revived if one["apiVersion"] != resource.api_version]
+        made = iter(await self._convert(others, resource) if others else ())
+        strategy = resource.strategy
+        return [
+            strategy.emit(one if one["apiVersion"] == resource.api_version else strategy.adopt(next(made)))
+            for one in revived
+        ]
+
+    async def written(self, obj: Object, resource: Resource) -> Object:
+        """An object that was written in the resource's version, as it is stored."""
+        if resource.family is None or not is_stored_otherwise(resource):
+            return stored(obj, resource)
+        storage = resource.family.members[resource.family.storage]
+        made = (await self._convert([obj], storage))[0]
+        kept = storage.strategy.emit(storage.strategy.adopt(made))
+        return {"apiVersion": kept["apiVersion"], **kept}
+
+    async def versions(self, resource: Resource, new: Object, old: Object) -> Versions:
+        """How two states of an object are told in each version in which fields of it are owned."""
+        members: Mapping[str, Resource] = resource.family.members if resource.family is not None else {}
+        entries = old["metadata"].get("managedFields") or ()
+        others = {one.get("apiVersion") for one in entries} - {resource.api_version}
+        told = {}
+        for name in sorted(name for name in others if name in members):
+            before, after = await self._convert([old, new], members[name])
+            told[id(old), name], told[id(new), name] = before, after
+        types = {name: one.type for name, one in members.items()}
+        return Versions(types, lambda obj, name: told.get((id(obj), name), obj))
+
+    async def _convert(self, objects: Sequence[Object], resource: Resource) -> list[Object]:
+        from setpoint.server.admission.calling import CallError, read_answer  # noqa: PLC0415 - only with webhooks
+
+        webhook = resource.family.webhook if resource.family is not None else None
+        kind = f"{objects[0]['apiVersion']}, Kind={objects[0]['kind']}"
+        failed = f"conversion webhook for {kind}"
+        if webhook is None:
+            raise ConversionError(f"{failed} failed: there is none")
+        version = next((one for one in webhook.get("conversionReviewVersions") or () if one in _KNOWN), None)
+        if version is None:
+            raise ConversionError("no supported conversion review versions")
+        uid, caller = self._uid(), self._caller()
+        try:
+            body = _review(uid, resource.api_version, [_without_version(one) for one in objects], version)
+            answer = await caller.call(caller.target(webhook.get("clientConfig") or {}), body, _SECONDS)
+            found = _objects(read_answer(answer, _form(version)), uid, version)
+        except CallError as error:
+            raise ConversionError(f"{failed} failed: {error}") from None
+        if len(found) != len(objects):
+            raise ConversionError(f"{failed} returned {len(found)} objects, expected {len(objects)}")
+        is_one = len(objects) == 1
+        for place, (before, after) in enumerate(zip(objects, found, strict=True)):
+            if told := _version_error(before, after, resource):
+                word = "object" if is_one else "converted object"
+                raise ConversionError(f"{failed} returned invalid {word} at index {place}: {told}")
+            where = "" if is_one else f" at index {place}"
+            if told := _identity_error(before, after):
+                word = "object" if is_one else "converted object"
+                raise ConversionError(f"{failed} returned invalid {word}{where}: {told}")
+            if told := _restore(before, after):
+                word = "metadata" if is_one else "metadata in object"
+                raise ConversionError(f"{failed} returned invalid {word}{where}: {told}")
+        return found
+
+
+def _without_version(obj: Object) -> Object:
+    """The store knows the version of an object, and it comes to it later."""
+    metadata = {name: one for name, one in obj["metadata"].items() if name != "resourceVersion"}
+    return {**obj, "metadata": metadata}
+
+
+def _revived(obj: Object, resource: Resource) -> Object:
+    """As the schema of the version that it is stored in has it."""
+    members: Mapping[str, Resource] = resource.family.members if resource.family is not None else {}
+    return converted(obj, members.get(obj["apiVersion"], resource))
+
+
+def _review(uid: str, wanted: str, objects: Sequence[Object], version: str) -> bytes:
+    request = {"uid": uid, "desiredAPIVersion": wanted, "objects": objects}
+    empty: dict[str, Any] = {"uid": "", "convertedObjects": None, "result": {"metadata": {}}}
+    review = {"kind": "ConversionReview", "apiVersion": f"{_GROUP}/{version}"}
+    return msgspec.json.encode({**review, "request": request, "response": empty})
+
+
+def _form(version: str) -> Form:
+    from setpoint.server.admission.calling import Form  # noqa: PLC0415
+
+    fields: Mapping[str, tuple[type, str]] = {
+        "uid": (str, "types.UID"),
+        "convertedObjects": (list, "[]runtime.RawExtension"),
+        "result": (dict, "v1.Status"),
+    }
+    versions = (version, *(one for one in _KNOWN if one != version))
+    return Form(_GROUP, "ConversionReview", versions, f"{version}.ConversionResponse", fields)
+
+
+def _objects(review: Mapping[str, Any], uid: str, version: str) -> list[Object]:
+    """Those that came back.  Raises ``CallError``."""
+    from setpoint.server.admission.calling import CallError  # noqa: PLC0415
+
+    if version == "v1":
+        said = review.get("apiVersion") or ""
+        found = f"{said if '/' in said else '/' + said}, Kind={review.get('kind') or ''}"
+        wanted = f"{_GROUP}/v1, Kind=ConversionReview"
+        if found != wanted:
+            raise CallError(f"expected webhook response of {wanted}, got {found}")
+    response = review.get("response")
+    if response is None:
+        raise CallError("no response provided")
+    if version == "v1" and response.get("uid", "") != uid:
+        raise CallError(f"expected response.uid={quoted(uid)}, got {quoted(response.get('uid', ''))}")
+    result = response.get("result") or {}
+    if result.get("status") != "Success":
+        told = f"response.result.status was '{result.get('status', '')}', not 'Success'"
+        raise CallError(result.get("message") or told)
+    return list(response.get("convertedObjects") or ())
+
+
+def _version_error(before: Object, after: Object, resource: Resource) -> str:
+    if (got := after.get("apiVersion")) != resource.api_version:
+        return f"invalid groupVersion (expected {resource.api_version}, received {got})"
+    if (got := after.get("kind")) != before["kind"]:
+        return f"invalid kind (expected {before['kind']}, received {got})"
+    return ""
+
+
+def _identity_error(before: Object, after: Object) -> str:
+    was, now = before["metadata"], after.get("metadata") or {}
+    for field, word in _SAME:
+        if was.get(field, "") != now.get(field, ""):
+            return f"must have the same {word}: {was.get(field, '')} != {now.get(field, '')}"
+    return ""
+
+
+def _restore(before: Object, after: Object) -> str:
+    """Of metadata keep only labels and annotations; what is wrong with those."""
+    said = after.get("metadata")
+    if not isinstance(said, dict):
+        return "missing metadata in converted object"
+    metadata = dict(before["metadata"])
+    for field in ("labels", "annotations"):
+        metadata.pop(field, None)
+        values = said.get(field)
+        if values is None:
+            continue
+        if not isinstance(values, dict):
+            return f"invalid metadata.{field} of type {type(values).__name__} in converted object"
+        for name, value in values.items():
+            if not isinstance(value, str):
+                told = f"metadata.{field}[{name}] must be a string, but is {type(value).__name__}"
+                return f"{told} in converted object"
+        metadata[field] = values
+    after["metadata"] = metadata
+    return ""

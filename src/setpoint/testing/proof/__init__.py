@@ -1,0 +1,88 @@
+"""The proof: an operator, a cluster and all that can go wrong between them, in one process and virtual time.
+
+prove.py      runs the reference, then plan after plan, and judges; the way in
+plans.py      what happens in a run, as data: steps of a user, and faults with their places
+sweep.py      which plans there are
+world.py      carries out one plan: server, processes, user, clock
+director.py   has faults strike; ``seam.py`` is where
+oracles.py    what is right and wrong
+report.py     tells it
+lab.py        the same world by hand, for one test
+"""
+
+from setpoint.testing.proof.cloud import Cloud, CloudError
+from setpoint.testing.proof.lab import Lab
+from setpoint.testing.proof.oracles import Finding
+from setpoint.testing.proof.plans import (
+    At,
+    Break,
+    Change,
+    ClockStep,
+    Compact,
+    Crash,
+    Create,
+    Cut,
+    Delete,
+    Double,
+    Freeze,
+    Hide,
+    Interfere,
+    Lose,
+    Merge,
+    Overlap,
+    Pass,
+    Plan,
+    Refuse,
+    Restart,
+    Rotate,
+    Silence,
+    Slow,
+    Starve,
+    Throttle,
+    Travel,
+    Uncollected,
+    Unrenewed,
+    Unwritable,
+)
+from setpoint.testing.proof.prove import prove, replay
+from setpoint.testing.proof.report import Failure, Report
+
+__all__ = [
+    "At",
+    "Break",
+    "Change",
+    "ClockStep",
+    "Cloud",
+    "CloudError",
+    "Compact",
+    "Crash",
+    "Create",
+    "Cut",
+    "Delete",
+    "Double",
+    "Failure",
+    "Finding",
+    "Freeze",
+    "Hide",
+    "Interfere",
+    "Lab",
+    "Lose",
+    "Merge",
+    "Overlap",
+    "Pass",
+    "Plan",
+    "Refuse",
+    "Report",
+    "Restart",
+    "Rotate",
+    "Silence",
+    "Slow",
+    "Starve",
+    "Throttle",
+    "Travel",
+    "Uncollected",
+    "Unrenewed",
+    "Unwritable",
+    "prove",
+    "replay",
+]

@@ -1,0 +1,116 @@
+"""A system outside of the cluster, in memory: what an operator makes there can be lost, doubled and leaked.
+
+    cloud = Cloud("dns")
+
+    async def reconcile(site: Site, ctx: Context) -> None:
+        if await cloud.get(site.metadata.uid) is None:
+            await cloud.create(site.metadata.uid, name=site.spec.host)
+
+In a proof every call passes the same seam as requests do: it can be refused, its reply can be lost, the
+process can die before or after it, and what was made may not be found for a while.  Elsewhere it just works.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from typing import Any, Protocol, TypeVar
+
+from setpoint.errors import SetpointError
+
+T = TypeVar("T")
+
+
+class CloudError(SetpointError):
+    """The system outside did not do it, or did and did not say so (``code`` 504, or 0)."""
+
+    def __init__(self, doing: str, code: int) -> None:
+        super().__init__(doing, f"answered {code}" if code else "no answer")
+        self.code = code
+
+
+class Way(Protocol):
+    """How a call reaches the outside."""
+
+    async def external(self, what: str, do: Callable[[], T], fail: Callable[[int], Exception]) -> T: ...
+
+
+way: ContextVar[Way | None] = ContextVar("setpoint_proof_way", default=None)
+
+
+class Cloud:
+    """Things with an id, outside of the cluster."""
+
+    def __init__(self, name: str = "cloud") -> None:
+        self.name = name
+        self.things: dict[str, dict[str, Any]] = {}
+        self._hidden: dict[str, float] = {}
+        self.tell: Callable[[str, str, Mapping[str, Any]], None] = lambda _type, _id, _data: None
+
+    def __repr__(self) -> str:
+        return f"<Cloud {self.name}: {len(self.things)} things>"
+
+    def reset(self) -> None:
+        self.things.clear()
+        self._hidden.clear()
+
+    async def create(self, id: str, /, **data: Any) -> dict[str, Any]:  # noqa: A002 - what it is called
+        """Make a thing.  CloudError 409 if there is one of this id."""
+
+        def do() -> dict[str, Any]:
+            if id in self.things:
+                raise CloudError(f"{self.name}: create {id}", 409)
+            self.things[id] = data
+            self.tell("ADDED", id, data)
+            return dict(data)
+
+        return await self._call("create", id, do)
+
+    async def update(self, id: str, /, **data: Any) -> None:  # noqa: A002
+        """Change a thing.  CloudError 404 if there is none."""
+
+        def do() -> None:
+            if id not in self.things:
+                raise CloudError(f"{self.name}: update {id}", 404)
+            if any(self.things[id].get(key) != value for key, value in data.items()):
+                self.things[id] |= data
+                self.tell("MODIFIED", id, self.things[id])
+
+        await self._call("update", id, do)
+
+    async def delete(self, id: str, /) -> bool:  # noqa: A002
+        """Take a thing away; whether it was there."""
+
+        def do() -> bool:
+            found = self.things.pop(id, None)
+            if found is not None:
+                self.tell("DELETED", id, found)
+            return found is not None
+
+        return await self._call("delete", id, do)
+
+    async def get(self, id: str, /) -> dict[str, Any] | None:  # noqa: A002
+        found = self.things.get(id)
+        return None if found is None or self._is_hidden(id) else dict(found)
+
+    async def list(self, **tags: Any) -> dict[str, dict[str, Any]]:
+        """Those with these tags, by id."""
+        return {
+            id_: dict(data)
+            for id_, data in self.things.items()
+            if not self._is_hidden(id_) and all(data.get(key) == value for key, value in tags.items())
+        }
+
+    def hide(self, id: str, seconds: float) -> None:  # noqa: A002
+        self._hidden[id] = asyncio.get_running_loop().time() + seconds
+
+    def _is_hidden(self, id_: str) -> bool:
+        return asyncio.get_running_loop().time() < self._hidden.get(id_, 0.0)
+
+    async def _call(self, verb: str, id_: str, do: Callable[[], T]) -> T:
+        path = way.get()
+        if path is None:
+            return do()
+        what = f"{verb} {self.name} {id_}"
+        return await path.external(what, do, lambda code: CloudError(what, code))

@@ -1,0 +1,185 @@
+"""Makes two runs comparable: every object, with what is bound to differ said in words that do not.
+
+Canonical, not masked.  A uid becomes whose uid it is; a name that the server chose becomes its beginning and
+a number; a moment becomes ``<time>``, so that it must be there but may be any; a generation that was observed
+becomes how far behind it is.  Versions and the records of field managers are left out.  Conditions,
+annotations and all else are compared as they are.
+
+``varying`` finds what differs between runs without faults: chance of the operator's own (a password), which
+alone is masked.  Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+import msgspec
+
+from setpoint.server.storage.protocol import Record
+from setpoint.testing.proof.trace import State
+
+Path: TypeAlias = tuple[str, ...]
+Masked: TypeAlias = frozenset[tuple[str, Path]]  # the fields of objects that are not compared
+
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+_UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
+_LEFT_OUT = {"resourceVersion", "managedFields", "generation", "uid", "creationTimestamp", "selfLink"}
+_ALLOCATED = {"clusterIP", "clusterIPs", "nodePort", "healthCheckNodePort"}
+_IGNORED = {
+    "customresourcedefinitions.apiextensions.k8s.io",
+    "events",
+    "events.events.k8s.io",
+    "leases.coordination.k8s.io",
+}
+VARIES = "<varies>"
+
+
+def canonical(
+    records: Iterable[Record],
+    clouds: Mapping[str, Mapping[str, Mapping[str, Any]]] | None = None,
+    *,
+    beginning: Mapping[Any, int] | None = None,
+    masked: Masked = frozenset(),
+) -> State:
+    """The state of a cluster, and of what is outside of it; without what was there at the beginning."""
+    before = beginning or {}
+    objects: list[tuple[Record, dict[str, Any]]] = [
+        (record, msgspec.json.decode(record.data))
+        for record in records
+        if record.place.resource not in _IGNORED and before.get(record.place) != record.revision
+    ]
+    names = _names(objects)
+    uids = {obj["metadata"].get("uid", ""): names[record.place] for record, obj in objects}
+    state: State = {names[record.place]: _object(obj, uids) for record, obj in objects}
+    for cloud, things in (clouds or {}).items():
+        for thing, data in things.items():
+            called = f"{cloud} {_text(thing, uids)}"
+            state[called] = _value(dict(data), uids, 0)
+    if masked:
+        for called, obj in state.items():
+            for name, path in masked:
+                if name == called:
+                    _mask(obj, path)
+    return dict(sorted(state.items()))
+
+
+def _names(objects: Iterable[tuple[Record, dict[str, Any]]]) -> dict[Any, str]:
+    """What each object is called: as it is named, or by its beginning and its number in order of creation."""
+    names: dict[Any, str] = {}
+    counts: dict[str, int] = {}
+    for record, obj in sorted(objects, key=lambda each: each[0].created):
+        resource, namespace, name = record.place
+        prefix = obj["metadata"].get("generateName")
+        called = f"{resource} {namespace}/" if namespace else f"{resource} "
+        if prefix and name.startswith(prefix):
+            called += f"{prefix}*"
+            counts[called] = counts.get(called, 0) + 1
+            called += str(counts[called])
+        else:
+            called += name
+        names[record.place] = called
+    return names
+
+
+def _object(obj: dict[str, Any], uids: Mapping[str, str]) -> dict[str, Any]:
+    generation = obj.get("metadata", {}).get("generation") or 0
+    out: dict[str, Any] = _value(obj, uids, generation)
+    metadata = out.get("metadata", {})
+    for name in _LEFT_OUT:
+        metadata.pop(name, None)
+    metadata.pop("name", None)
+    metadata.pop("namespace", None)
+    return out
+
+
+def _value(value: Any, uids: Mapping[str, str], generation: int) -> Any:
+    if isinstance(value, dict):
+        out = {}
+        for name, each in value.items():
+            if name == "observedGeneration" and isinstance(each, int) and generation:
+                out[name] = "current" if each == generation else f"{generation - each} behind"
+            elif name in _ALLOCATED and each != "None":
+                out[name] = "<allocated>"
+            else:
+                out[_text(name, uids)] = _value(each, uids, generation)
+        return out
+    if isinstance(value, list):
+        return [_value(each, uids, generation) for each in value]
+    return _text(value, uids) if isinstance(value, str) else value
+
+
+def _text(value: str, uids: Mapping[str, str]) -> str:
+    if _TIME.fullmatch(value):
+        return "<time>"
+    if len(value) >= 36:
+        return _UID.sub(lambda found: f"<uid of {uids.get(found[0], 'nobody')}>", value)
+    return value
+
+
+def leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """Every value at the end of a path; an empty list or dict is one."""
+    if isinstance(value, dict) and value:
+        for name, each in value.items():
+            yield from leaves(each, (*path, name))
+    elif isinstance(value, list) and value:
+        for number, each in enumerate(value):
+            yield from leaves(each, (*path, str(number)))
+    else:
+        yield path, value
+
+
+def difference(expected: State, got: State, most: int = 8) -> list[str]:
+    """What differs, a line each: the object, the field, what it should be and what it is."""
+    lines: list[str] = []
+    for called in sorted(expected.keys() | got.keys()):
+        if called not in got:
+            lines.append(f"{called}: missing")
+        elif called not in expected:
+            lines.append(f"{called}: should not be there")
+        elif expected[called] != got[called]:
+            should, is_ = dict(leaves(expected[called])), dict(leaves(got[called]))
+            for path in sorted(should.keys() | is_.keys()):
+                one, other = should.get(path, _NOTHING), is_.get(path, _NOTHING)
+                lines += (
+                    [f"{called}: {'.'.join(path)}: expected {one!r}, got {other!r}"] if one != other else []
+                )
+    if len(lines) > most:
+        lines[most:] = [f"… and {len(lines) - most} more"]
+    return lines
+
+
+class _Nothing:
+    def __repr__(self) -> str:
+        return "nothing"
+
+
+_NOTHING = _Nothing()
+
+
+def varying(states: Iterable[State]) -> Masked:
+    """The fields whose value is another in each run, though they are there in all."""
+    first, *others = [
+        {(called, path): value for called, obj in state.items() for path, value in leaves(obj)}
+        for state in states
+    ]
+    return frozenset(
+        place
+        for place, value in first.items()
+        if any(place in other and other[place] != value for other in others)
+    )
+
+
+def _mask(obj: Any, path: Path) -> None:
+    for name in path[:-1]:
+        if isinstance(obj, dict) and name in obj:
+            obj = obj[name]
+        elif isinstance(obj, list) and name.isdigit() and int(name) < len(obj):
+            obj = obj[int(name)]
+        else:
+            return
+    if path and isinstance(obj, dict) and path[-1] in obj:
+        obj[path[-1]] = VARIES
+    elif path and isinstance(obj, list) and path[-1].isdigit() and int(path[-1]) < len(obj):
+        obj[int(path[-1])] = VARIES

@@ -1,0 +1,230 @@
+"""Which plans to run: every effect and event of the reference, with every single fault that can strike there.
+
+The order is by what is likely to be found: crashes and lost answers first, then refusals, then what the
+operator sees, then what others do; within a class, in the order of effects.  ``pairs`` then puts two faults
+together, where one alone is known not to show everything.
+
+A *cell* is a class of fault at one sort of effect or event (whatever its occurrence): coverage is told in
+cells.  Pure.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import msgspec
+
+from setpoint.testing.proof.plans import (
+    AnyFault,
+    At,
+    Break,
+    Change,
+    ClockStep,
+    Compact,
+    Crash,
+    Create,
+    Cut,
+    Delete,
+    Double,
+    Freeze,
+    Hide,
+    Interfere,
+    Lose,
+    Merge,
+    Overlap,
+    Plan,
+    Refuse,
+    Restart,
+    Rotate,
+    Silence,
+    Slow,
+    Starve,
+    Step,
+    Throttle,
+    Travel,
+    Uncollected,
+    Unrenewed,
+    Unwritable,
+)
+from setpoint.testing.proof.trace import Effect, Run
+
+CODES = (409, 500, 504, 403, 422, 503, 0)  # no 404: that what is there is not there is a lie, and no failure
+FREEZES = (16.0, 301.0)
+TWICE = 5  # more often than the client tries again by itself
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A class of fault, at a sort of place."""
+
+    fault: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.fault} at {self.what}"
+
+
+def cell_of(plan: Plan) -> Cell:
+    return Cell(plan.id, " + ".join(fault.at.what for fault in plan.faults))
+
+
+def singles(reference: Run, steps: tuple[Step, ...], *, only: frozenset[str] = frozenset()) -> Iterator[Plan]:
+    """One fault each."""
+    seed = reference.plan.seed
+    for faults in _columns(reference, steps):
+        for fault in faults:
+            if not only or fault.id in only:
+                yield Plan(steps, (fault,), seed, replicas=2 if isinstance(fault, ClockStep) else 1)
+
+
+def _columns(reference: Run, steps: tuple[Step, ...]) -> Iterator[list[AnyFault]]:
+    """Class by class, so that a short budget has seen something of each that matters."""
+    effects = reference.effects
+    api = [effect for effect in effects if not effect.is_external]
+    external = [effect for effect in effects if effect.is_external]
+    resources = sorted({_resource(at.what) for at in reference.events})
+    written = sorted({effect.at.what.split(" ")[1].split("/")[0] for effect in api})
+    primary = _primary(steps)
+    main = next((write.resource for write in reference.writes if write.by == "user"), "")
+    yield [Crash(at=effect.at, when="after") for effect in effects]
+    yield [Crash(at=effect.at, when="before") for effect in effects]
+    yield [Lose(at=effect.at) for effect in effects]
+    if primary is not None:
+        delete = Delete(*primary)
+        yield [Crash(at=effect.at, when="after", down=(delete,)) for effect in effects]
+        yield [Interfere(at=effect.at, steps=(delete,)) for effect in effects]
+        yield [Interfere(at=effect.at, steps=(delete,), when="after") for effect in effects]
+    yield [
+        Freeze(at=effect.at, resources=(each,), seconds=FREEZES[0]) for effect in effects for each in written
+    ]
+    yield [Refuse(at=effect.at, code=code) for code in CODES[:3] for effect in effects if _may(effect, code)]
+    yield [Refuse(at=effect.at, code=code, times=TWICE) for code in (500, 504) for effect in api]
+    yield [Merge(at=at) for at in reference.events]
+    yield [Cut(at=at, expire=True) for at in reference.events]
+    yield [Cut(at=at) for at in reference.events]
+    yield [Double(at=at) for at in reference.events]
+    yield _changes(effects, steps)
+    yield _marks(reference)
+    yield [Hide(at=effect.at) for effect in external if effect.at.what.startswith("create ")]
+    yield [Throttle(at=effect.at) for effect in api]
+    yield [Slow(at=effect.at) for effect in api]
+    yield [Freeze(at=effect.at, seconds=FREEZES[0]) for effect in effects]
+    yield [Freeze(at=effect.at, resources=(each,), seconds=1.0) for effect in effects for each in resources]
+    yield [Restart(at=effect.at) for effect in api]
+    yield [Compact(at=effect.at) for effect in api]
+    yield [Unwritable(at=effect.at) for effect in api]
+    yield [Break(at=at, code=code) for code in (500, 504) for at in reference.events]
+    yield [Silence(at=at) for at in reference.events]
+    yield [Uncollected(at=effect.at) for effect in effects]
+    yield [ClockStep(at=effect.at, seconds=seconds) for seconds in (-3600.0, 3600.0) for effect in effects]
+    yield [Rotate(at=effect.at) for effect in api]
+    yield [Overlap(at=effect.at) for effect in effects]
+    yield [Unrenewed(at=effect.at) for effect in effects]
+    yield [Refuse(at=effect.at, code=code) for code in CODES[3:] for effect in effects]
+    yield [
+        Freeze(at=effect.at, resources=(each,), seconds=FREEZES[1]) for effect in effects for each in written
+    ]
+    yield [Starve(at=effect.at, resources=(each,)) for effect in api for each in resources if each != main]
+    yield [Travel(at=effect.at, back=back, allowed=True) for back in (1, 3) for effect in effects]
+    yield [Travel(at=effect.at, back=back) for back in (1, 2, 4) for effect in effects]
+    yield [
+        Travel(at=effect.at, back=back, resources=(each,))
+        for each in resources
+        for back in (1, 3)
+        for effect in effects
+    ]
+
+
+def _changes(effects: list[Effect], steps: tuple[Step, ...]) -> list[AnyFault]:
+    """The user's next change of the object comes early, at every effect; and others change a child."""
+    found: list[AnyFault] = []
+    changes = _changes_of_primary(steps)
+    for effect in effects:
+        found += [Interfere(at=effect.at, steps=(step,)) for step in changes[:1]]
+    return found
+
+
+def _marks(reference: Run) -> list[AnyFault]:
+    """Another program puts a label on an object, just before the operator writes it."""
+    kinds: dict[str, tuple[str, str]] = {}
+    for write in reference.writes:
+        obj = msgspec.json.decode(write.data)
+        if "apiVersion" in obj:
+            kinds[write.resource] = obj["apiVersion"], obj["kind"]
+    found: list[AnyFault] = []
+    label = {"metadata": {"labels": {"example.com/other": "was-here"}}}
+    for effect in reference.effects:
+        verb, what, *key = effect.at.what.split(" ")
+        resource = what.partition("/")[0]
+        if verb in ("create", "delete") or resource not in kinds or not key or "*" in key[0]:
+            continue
+        namespace, _, name = key[0].rpartition("/")
+        step = Change(*kinds[resource], name, label, namespace)
+        found.append(Interfere(at=effect.at, steps=(step,), by="other"))
+    return found
+
+
+def pairs(reference: Run, steps: tuple[Step, ...]) -> Iterator[Plan]:
+    """Two faults each, of the kinds that hide from one."""
+    seed = reference.plan.seed
+    effects = [effect.at for effect in reference.effects]
+    changes = _changes_of_primary(steps)
+    for number, at in enumerate(effects):
+        for later in (At(at.what, at.nth + 1), *effects[number + 1 : number + 3]):
+            yield Plan(steps, (Crash(at=at, when="after"), Crash(at=later, when="after")), seed)
+    for at in effects:
+        for event in reference.events:
+            if changes:
+                yield Plan(
+                    steps, (Interfere(at=at, steps=(changes[0],), when="after"), Merge(at=event)), seed
+                )
+    for at in effects:
+        resource = at.what.split(" ")[1].split("/")[0]
+        yield Plan(steps, (Lose(at=at), Freeze(at=at, resources=(resource,))), seed)
+
+
+def by_chance(reference: Run, steps: tuple[Step, ...], *, seed: int) -> Iterator[Plan]:
+    """For ever: one to three faults, of a few classes at a time, at places drawn from the reference."""
+    source = random.Random(f"plans {seed}")  # noqa: S311 - it is to be repeatable
+    columns = [column for column in _columns(reference, steps) if column]
+    number = 0
+    while columns:
+        number += 1
+        swarm = source.sample(columns, min(len(columns), source.randint(1, 6)))
+        faults = tuple(source.choice(source.choice(swarm)) for _ in range(source.randint(1, 3)))
+        if len({fault.at for fault in faults}) == len(faults):
+            yield Plan(steps, faults, seed + number)
+
+
+def _may(effect: Effect, code: int) -> bool:
+    """Whether it can be refused so; outside, a conflict says that the thing is there: a lie."""
+    return code != 409 or not effect.is_external
+
+
+def _changes_of_primary(steps: tuple[Step, ...]) -> list[Change]:
+    primary = _primary(steps)
+    return [
+        step
+        for step in steps
+        if isinstance(step, Change) and primary is not None and (step.api_version, step.kind) == primary[:2]
+    ]
+
+
+def _resource(event: str) -> str:
+    return event.split(" ")[1]
+
+
+def _primary(steps: tuple[Step, ...]) -> tuple[str, str, str, str] | None:
+    """What the first object is: its deletion is the user's sharpest weapon."""
+    for step in steps:
+        if isinstance(step, Create):
+            obj = step.object
+            metadata = obj["metadata"]
+            return obj["apiVersion"], obj["kind"], metadata["name"], metadata.get("namespace", "default")
+    return None
+
+
+def first_place(plan: Plan) -> At | None:
+    return plan.faults[0].at if plan.faults else None

@@ -1,0 +1,675 @@
+"""A cluster, its users and an operator in one process and in virtual time; runs one plan, and tells all.
+
+    prepared = Prepared(make_operator)
+    run = prepared.run(Plan(steps=(Create({...}),), faults=(Crash(at=At("create pods default/a")),)))
+
+Promises:
+
+1. A run depends on its plan and on nothing else: one loop, one clock, one source of chance, no thread, no
+   socket.  The same plan twice gives the same ``digest``.
+2. After each step of the user the world is left alone until it is still: nothing is at work, due or failing,
+   no fault goes on, and whatever is looked at again within a while was looked at since the last write.
+3. When the last fault is over, and all is still, it is shown that nothing stirs: the calendar is put forward,
+   everything is looked at again, the operator is restarted.
+4. Where the operator's own code ends the process, or fails in a way that nobody handles, the run says so.
+
+Started by ``prove.py``; the faults are ``director.py``'s, what is right or wrong is ``oracles.py``'s to say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import gc
+import logging
+import random
+import tempfile
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from concurrent.futures import CancelledError
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from setpoint.controller.result import Request
+from setpoint.net import transport
+from setpoint.net.loopback import Loopback
+from setpoint.server.registry.resources import Resource
+from setpoint.server.server import ApiServer
+from setpoint.server.storage.protocol import Event, Place
+from setpoint.testing.proof.chance import seeded
+from setpoint.testing.proof.cloud import Cloud
+from setpoint.testing.proof.collector import Collector
+from setpoint.testing.proof.director import Director
+from setpoint.testing.proof.plans import (
+    AnyFault,
+    Change,
+    Crash,
+    Create,
+    Delete,
+    Freeze,
+    Overlap,
+    Pass,
+    Plan,
+    Rotate,
+    Starve,
+    Step,
+    Travel,
+    Unrenewed,
+)
+from setpoint.testing.proof.process import Process, Subject, make_task
+from setpoint.testing.proof.seam import Seam, Token
+from setpoint.testing.proof.states import Masked, canonical
+from setpoint.testing.proof.store import Snapshot, WorldStore, actor
+from setpoint.testing.proof.trace import COLLECTOR, USER, Checkpoint, Run, State, Written
+from setpoint.testing.virtual_time import LoopClock, VirtualTimeLoop
+
+PATIENCE: Final = (
+    900.0  # seconds after which a world that is not still will never be: twice the longest backoff
+)
+LONGEST: Final = 8_000.0  # seconds, with all that faults may take
+SEEN: Final = 65.0  # who is looked at again within this is waited for
+_SHOWN = "proof"  # of a server that nobody outside can reach
+_TURNS = 10_000  # of the loop at one moment; a busy one takes hundreds
+_RESTARTED = "after a restart"
+_PROBES = (("2 s", 2.0), ("an hour", 3_600.0))
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What does not change from run to run: the operator, and a server that knows its kinds."""
+
+    make: Callable[[], Subject]
+    begin: Snapshot
+    primaries: frozenset[str]  # the store's names of the kinds that the operator is for
+    clouds: tuple[Cloud, ...] = ()
+    masked: Masked = frozenset()
+
+    @classmethod
+    def of(
+        cls, make: Callable[[], Subject], *, clouds: Sequence[Cloud] = (), objects: Iterable[Any] = ()
+    ) -> Prepared:
+        """Start a server once, and have it know what the operator defines; ``objects`` are there besides."""
+
+        async def prepare() -> tuple[Snapshot, frozenset[str]]:
+            store = WorldStore(Snapshot())
+            async with ApiServer(clock=LoopClock(), source=_source(), token=_SHOWN, store=store) as server:
+                user = _User(server)
+                crds = make().crds()
+                for obj in [*crds, *objects]:
+                    await user.act(Create(obj))
+                for _ in range(100):
+                    await asyncio.sleep(0.1)
+                    if all(_is_established(store, crd["metadata"]["name"]) for crd in crds):
+                        break
+                kinds = {(kind.group, kind.kind) for kind in make().kinds}
+                served = server.registry.resources.all()
+                return store.snapshot(), frozenset(
+                    each.stored for each in served if (each.group, each.kind) in kinds
+                )
+
+        with seeded(0), asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+            return cls(make, *runner.run(prepare()), tuple(clouds))
+
+    def run(self, plan: Plan, *, reference: Run | None = None, probe_always: bool = False) -> Run:
+        """Carry out one plan.
+
+        With a ``reference``, of the same steps without faults, it ends as soon as there is nothing more to
+        learn: the faults are over, all is as it would be without them, and the operator was restarted.  Where
+        others acted it cannot be the same, and only what is left of the deletions is done.
+        """
+        run = Run(plan)
+        enabled = gc.isenabled()
+        gc.disable()  # when it runs depends on what ran before
+        disabled = logging.root.manager.disable
+        logging.disable(logging.CRITICAL)
+        loop = VirtualTimeLoop()
+        loop.limit(_TURNS)
+        try:
+            with seeded(plan.seed) as names, asyncio.Runner(loop_factory=lambda: loop) as runner:
+                loop.set_task_factory(make_task)
+                loop.set_exception_handler(lambda _loop, context: _note(context, run))
+                runner.run(World(self, plan, run, names).carry_out(reference, probe_always=probe_always))
+        except RuntimeError:
+            if not loop.spun:
+                raise
+            run.spins = loop.spun
+        finally:
+            logging.disable(disabled)
+            if enabled:
+                gc.enable()
+        run.close()
+        return run
+
+
+class World:
+    """One run."""
+
+    def __init__(self, prepared: Prepared, plan: Plan, run: Run, names: random.Random) -> None:
+        self._prepared = prepared
+        self._make = prepared.make
+        self._plan = plan
+        self._run = run
+        self._clock = LoopClock()
+        self._store = WorldStore(prepared.begin, self._written)
+        self._server = ApiServer(clock=self._clock, source=names, token=_SHOWN, store=self._store)
+        self._director = Director(plan, run, self)
+        self._collector = Collector(prepared.begin.records, self._collect)
+        self._beginning = {record.place: record.revision for record in prepared.begin.records}
+        self._elects = plan.replicas > 1 or any(
+            isinstance(fault, Overlap | Unrenewed) for fault in plan.faults
+        )
+        self._processes: list[Process] = []
+        self._started = 0
+        self._orders: deque[tuple[Seam, Crash | Travel]] = deque()
+        self._ordered = asyncio.Event()
+        self._spawned: set[asyncio.Task[None]] = set()
+        self._stirred = 0
+        self._over_at: int | None = None  # the step after which the faults were over
+        self._token: Token | None = None
+        self._is_probed = False
+        self._is_last = False
+        self._resources: dict[tuple[str, str], Resource] = {}
+        self._stored: dict[str, Resource] = {}
+        self._outside_writes = 0
+        self._context = contextvars.copy_context()
+
+    # ---- the run
+
+    async def carry_out(self, reference: Run | None, *, probe_always: bool) -> None:
+        """Take the steps of the plan, one after the other, and look after each."""
+        async with AsyncExitStack() as stack:
+            if any(isinstance(fault, Rotate) for fault in self._plan.faults):
+                folder = stack.enter_context(tempfile.TemporaryDirectory())
+                self._token = Token(Path(folder) / "token")
+            await stack.enter_async_context(self.running())
+            for _ in range(2 if self._elects else 1):
+                self._start()
+            await self._checkpoint(0, "start", probe=False)
+            for number, step in enumerate(self._plan.steps, 1):
+                if self._is_probed and self._plan.is_racy and reference and self._is_of_primary(step):
+                    continue
+                await self._step(number, step, probe=probe_always)
+                if self._run.broken or (reference is not None and self._is_as_ever(reference)):
+                    break
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """The server and its collector, for the time of the block; what was started in it ends with it."""
+        for cloud in self._prepared.clouds:
+            cloud.reset()
+            cloud.tell = _teller(self, cloud)
+        async with self._server:
+            self.look_up()
+            self._user = _User(self._server, self._resources)
+            collecting = asyncio.create_task(self._collector.run(), name="collector")
+            try:
+                yield
+            finally:
+                collecting.cancel()
+                for process in self._processes:
+                    await process.kill()
+                for task in list(self._spawned):
+                    task.cancel()
+                await asyncio.wait([collecting, *self._spawned])
+
+    def look_up(self) -> None:
+        """What the server serves by now."""
+        for resource in self._server.registry.resources.all():
+            self._resources.setdefault((resource.api_version, resource.kind), resource)
+            self._stored.setdefault(resource.stored, resource)
+
+    def _is_of_primary(self, step: Step) -> bool:
+        """Whether it makes or changes an object that the operator is for."""
+        match step:
+            case Create(object=obj):
+                kind = obj["apiVersion"], obj["kind"]
+            case Change():
+                kind = step.api_version, step.kind
+            case _:
+                return False
+        resource = self._resources.get(kind)
+        return resource is not None and resource.stored in self._prepared.primaries
+
+    def _is_as_ever(self, reference: Run) -> bool:
+        """Whether nothing is left of the faults, so that all that follows would be as without them."""
+        last = self._run.checkpoints[-1]
+        if not last.is_settled or last.restless:
+            return True  # it has failed, and what follows follows from that
+        if not self._is_probed or self._plan.is_racy:
+            return False
+        return any(point.step == last.step and point.state == last.state for point in reference.checkpoints)
+
+    async def _step(self, number: int, step: Step, *, probe: bool) -> None:
+        if self._director.holding and not await self._let_go(step):
+            return
+        self._director.stepped()
+        await asyncio.sleep(1.0)  # steps of a user are seen to be apart, also in timestamps
+        await self.act((step,), USER)
+        await self._checkpoint(number, str(step), probe=probe)
+
+    async def _let_go(self, step: Step) -> bool:
+        """Bring what was held back, unless this step is what it waits for: else it would come too late."""
+        about = ""
+        if isinstance(step, Change | Delete) and (
+            found := self._resources.get((step.api_version, step.kind))
+        ):
+            about = f"{found.stored} {step.name}"
+        for process in self._processes:
+            for view in process.seam.views:
+                view.release(about)
+        if self._director.holding:
+            return True
+        last = self._run.checkpoints[-1]
+        self._stirred += 1
+        await self._checkpoint(last.step, last.what, probe=False)
+        return self._run.checkpoints[-1].is_settled
+
+    async def _checkpoint(self, number: int, what: str, *, probe: bool) -> None:
+        began = _now()
+        looks, requests = len(self._run.looks), self._run.requests
+        self._is_last = number == len(self._plan.steps)
+        if self._is_last:
+            self._director.collect()
+        why_not = await self._settle()
+        point = Checkpoint(
+            number,
+            what,
+            began,
+            _now(),
+            not why_not,
+            why_not,
+            self.state(),
+            len(self._run.looks) - looks,
+            self._run.requests - requests,
+            len(self._run.writes),
+            bool(self._director.holding or self._director.uncollected),
+        )
+        self._run.checkpoints.append(point)
+        self._run.line(_now(), "world", f"still after {what}" if not why_not else f"not still: {why_not}")
+        if why_not:
+            return
+        if number and (probe or (self._plan.faults and self._director.is_over)):
+            point.restless = await self._probe(point, is_last=probe or self._is_last)
+
+    async def _settle(self, patience: float = PATIENCE) -> str:
+        """Wait until nothing stirs; why not, if it never comes to that."""
+        until, at_last = _now() + patience, _now() + LONGEST
+        step = 0.02
+        while True:
+            await self._pause(step)
+            while self._orders:
+                await self._obey(*self._orders.popleft())
+                step = 0.02
+            self._restart_ended()
+            self._count_leaders()
+            why = self._why_busy()
+            if _now() > at_last:
+                return why or "it is never still"
+            if not why:
+                waits = [each.longest_wait(SEEN, self._stirred) for each in self._processes]
+                wait = max(waits, default=0.0)
+                if not wait:
+                    return ""
+                if _now() > until:
+                    return "something is looked at again and again, and each time there is something to do"
+                step = wait + 0.01
+                continue
+            if self._director.is_busy or self._director.holding:
+                until = _now() + patience
+                self._stirred += 1
+            elif _now() > until:
+                return why
+            elif self._director.uncollected and _now() > until - patience + 30:
+                return ""  # it may be waiting for just that
+            step = min(1.0, step * 1.5)
+
+    def _count_leaders(self) -> None:
+        leading = [str(each.number) for each in self._processes if self._elects and each.is_leading]
+        if len(leading) > 1 and not self._run.overlaps:
+            self._run.overlaps.append(f"processes {' and '.join(leading)} lead at {_now():.1f} s")
+
+    def _why_busy(self) -> str:
+        if self._director.is_busy or (self._is_last and self._director.holding):
+            return "a fault goes on"
+        if self._collector.is_busy and not self._collector.is_blocked:
+            return "garbage is to be collected"
+        if self._elects and not any(each.is_leading for each in self._processes):
+            return "nobody leads"
+        return next(filter(None, (process.why_busy() for process in self._processes)), "")
+
+    async def _probe(self, point: Checkpoint, *, is_last: bool) -> list[str]:
+        """What is written though nothing has changed: after a while, after a long one, after a restart.
+
+        The restart comes a step later: what is wrong in the operator's memory must have time to show.
+        """
+        if self._over_at is None:
+            self._over_at = point.step
+            if found := await self._later():
+                return found
+        if self._is_probed or not (is_last or point.step > self._over_at):
+            return []
+        self._is_probed = not is_last
+        self._over_at = None if is_last else self._over_at
+        if any(process.is_starved for process in self._processes):
+            return []  # one that begins anew needs to see all
+        await self.restart()
+        return await self._stirs(_RESTARTED)
+
+    async def _later(self) -> list[str]:
+        for name, seconds in _PROBES:
+            for clock in (self._clock, *(process.clock for process in self._processes)):
+                clock.step(seconds)
+            self.look_at_all()
+            if found := await self._stirs(f"{name} later"):
+                return found
+        return []
+
+    async def _stirs(self, when: str) -> list[str]:
+        known = len(self._run.effects)
+        why_not = await self._settle(120.0)
+        effects = self._run.effects[known:]
+        if when == _RESTARTED:  # it may ask, for it has forgotten that nothing would change
+            effects = [effect for effect in effects if effect.is_done]
+        found = [f"{when}: {effect.at.what}" for effect in effects]
+        return [*found, f"{when}: {why_not}"] if why_not else found
+
+    # ---- by hand (``lab.py``)
+
+    def transport(self) -> Loopback:
+        return self._server.transport()
+
+    async def host(self, make: Callable[[], Subject]) -> None:
+        """Run one more operator."""
+        self._make = make
+        self._start()
+
+    async def restart(self) -> None:
+        for process in list(self._processes):
+            await self._replace(process)
+
+    def place(self, faults: Iterable[AnyFault]) -> None:
+        self._director.place(faults)
+
+    async def freeze(self, fault: Freeze) -> None:
+        self._director.freeze(fault)
+
+    async def settle(self, patience: float) -> str:
+        return await self._settle(patience)
+
+    async def probe(self) -> list[str]:
+        if found := await self._later():
+            return found
+        await self.restart()
+        return await self._stirs(_RESTARTED)
+
+    # ---- processes
+
+    def _start(self, past: Callable[[], Loopback] | None = None, fault: Travel | None = None) -> Process:
+        self._started += 1
+        seam = Seam(self._server.transport(), self._started, self._director)
+        seam.token = self._token
+        process = Process(
+            self._started,
+            self._make,
+            seam,
+            LoopClock(self._clock.beginning),
+            self._run,
+            stirred=lambda: self._stirred,
+            elects=self._elects,
+        )
+        self._processes.append(process)
+        if past is not None and fault is not None:
+            seam.is_behind, seam.old = True, past()
+            seam.old_resources, seam.is_old_allowed = fault.resources, fault.allowed
+        process.is_starved = any(isinstance(fault, Starve) for fault in self._plan.faults)
+        process.start()
+        self._run.line(_now(), f"operator {process.number}", "starts")
+        return process
+
+    async def _start_in_the_past(self, fault: Travel) -> None:
+        """Start a process that sees how it was, for a while; its watches then go on from there."""
+        store = WorldStore(self._store.at(self._store.revision - fault.back))
+        old = ApiServer(clock=self._clock, source=_source(), token=_SHOWN, store=store)
+        await old.__aenter__()
+        seam = self._start(old.transport, fault).seam
+        self.spawn(self._come_back(seam, fault, old))
+
+    async def _come_back(self, seam: Seam, fault: Travel, old: ApiServer) -> None:
+        try:
+            await asyncio.sleep(fault.seconds)
+            seam.old = None
+            seam.cut_views(fault.resources)
+            await asyncio.sleep(0.05)  # they have noticed, before the server goes
+        finally:
+            await old.__aexit__(None, None, None)
+            seam.is_behind = False
+
+    def crash(self, seam: Seam, fault: Crash | Travel) -> None:
+        self._orders.append((seam, fault))
+        self._ordered.set()
+
+    async def _obey(self, seam: Seam, fault: Crash | Travel) -> None:
+        process = next(each for each in self._processes if each.seam is seam)
+        self._run.line(_now(), f"operator {process.number}", "dies")
+        await process.kill()
+        self._processes.remove(process)
+        if isinstance(fault, Travel):
+            await asyncio.sleep(1.0)
+            await self._start_in_the_past(fault)
+            return
+        await self.act(fault.down, USER)
+        await asyncio.sleep(fault.away)
+        self._start()
+
+    async def _replace(self, process: Process) -> None:
+        await process.kill()
+        self._processes.remove(process)
+        self._start()
+
+    def _restart_ended(self) -> None:
+        """A process that ended is started again, as a kubelet does."""
+        for process in [each for each in self._processes if each.is_over]:
+            if process.failure and process.failure not in self._run.errors:
+                self._run.errors.append(process.failure)
+            self._processes.remove(process)
+            self._start()
+
+    async def _pause(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._ordered.wait()
+        self._ordered.clear()
+
+    # ---- what faults may ask for
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        # Faults strike in the operator's task, and their work must not die with it.
+        task = asyncio.get_running_loop().create_task(work, context=self._context.copy())
+        self._spawned.add(task)
+        task.add_done_callback(self._spawned.discard)
+
+    async def act(self, steps: tuple[Step, ...], by: str) -> None:
+        token = actor.set(by)
+        try:
+            for step in steps:
+                self._run.line(_now(), by, str(step))
+                if isinstance(step, Pass):
+                    await asyncio.sleep(step.seconds)
+                    continue
+                status = await self._user.act(step)
+                if status >= 400:
+                    self._run.line(_now(), by, f"refused with {status}: {step}")
+        finally:
+            actor.reset(token)
+
+    def look_at_all(self) -> None:
+        requests: dict[str, list[Request]] = {}
+        for place in [record.place for record in self._store.snapshot().records]:
+            resource = self._stored.get(place.resource)
+            if resource is not None and place not in self._beginning:
+                kind = f"{resource.kind}.{resource.group}"
+                requests.setdefault(kind, []).append(Request(place.namespace, place.name))
+        for process in self._processes:
+            process.look_at_all(requests)
+
+    async def compact(self) -> None:
+        await self._store.compact(self._store.revision)
+
+    def fill_disk(self, is_full: bool) -> None:
+        self._store.is_full = is_full
+
+    def block_collector(self, is_blocked: bool) -> None:
+        if is_blocked:
+            self._collector.is_blocked = True
+        else:
+            self._collector.unblock()
+
+    def step_clock(self, seam: Seam, seconds: float) -> None:
+        for process in self._processes:
+            if process.seam is seam:
+                process.clock.step(seconds)
+
+    def starve(self) -> None:
+        for process in self._processes:
+            process.is_starved = True
+
+    def rotate_token(self) -> None:
+        if self._token is not None:
+            self._token.rotate()
+
+    def hide(self, what: str, seconds: float) -> None:
+        _verb, name, thing = what.split(" ", 2)
+        for cloud in self._prepared.clouds:
+            if cloud.name == name:
+                cloud.hide(thing, seconds)
+
+    def template(self, resource: str, namespace: str, name: str) -> str:
+        return self._collector.template(resource, namespace, name)
+
+    @property
+    def revision(self) -> int:
+        return self._store.revision + self._outside_writes
+
+    # ---- what happened
+
+    def state(self) -> State:
+        clouds = {cloud.name: cloud.things for cloud in self._prepared.clouds}
+        records = self._store.snapshot().records
+        return canonical(records, clouds, beginning=self._beginning, masked=self._prepared.masked)
+
+    def _written(self, by: str, event: Event, now: float) -> None:
+        record = event.record
+        if record.place.resource not in ("events", "leases.coordination.k8s.io"):
+            self._stirred += 1
+            before = None if event.previous is None else event.previous.data
+            self._run.writes.append(
+                Written(now, by, event.type, *record.place, record.revision, record.data, before)
+            )
+            self._run.line(now, "server", f"{event.type} {' '.join(record.place)} (by {by})")
+        self._collector.told(event)
+
+    def written_outside(self, cloud: str, type_: str, id_: str, data: Mapping[str, Any]) -> None:
+        self._outside_writes += 1
+        self._stirred += 1
+        self._run.writes.append(
+            Written(
+                _now(), actor.get(), type_, cloud, "", id_, self.revision, msgspec.json.encode(data), None
+            )
+        )
+        self._run.line(_now(), cloud, f"{type_} {id_}")
+
+    async def _collect(self, method: str, place: Place, body: Any) -> None:
+        resource = self._stored.get(place.resource)
+        if resource is None:
+            return
+        token = actor.set(COLLECTOR)
+        try:
+            await self._user.ask(method, resource, place.namespace, place.name, body)
+        finally:
+            actor.reset(token)
+
+
+class _User:
+    """Who asks the server straight, and is never disturbed."""
+
+    def __init__(
+        self, server: ApiServer, resources: Mapping[tuple[str, str], Resource] | None = None
+    ) -> None:
+        self._transport = server.transport()
+        self._server = server
+        self._resources = resources
+
+    def _resource(self, api_version: str, kind: str) -> Resource:
+        known = self._resources
+        if known is None:
+            known = {(each.api_version, each.kind): each for each in self._server.registry.resources.all()}
+        if (api_version, kind) not in known:
+            raise ValueError(
+                f"the server has no {kind} of {api_version}: is its definition among the operator's?"
+            )
+        return known[api_version, kind]
+
+    async def act(self, step: Create | Change | Delete) -> int:
+        match step:
+            case Create(object=obj):
+                resource = self._resource(obj["apiVersion"], obj["kind"])
+                return await self.ask("POST", resource, obj["metadata"].get("namespace", "default"), "", obj)
+            case Change():
+                resource = self._resource(step.api_version, step.kind)
+                return await self.ask("PATCH", resource, step.namespace, step.name, step.patch)
+            case Delete():
+                resource = self._resource(step.api_version, step.kind)
+                options = {"propagationPolicy": "Background"}
+                return await self.ask("DELETE", resource, step.namespace, step.name, options)
+
+    async def ask(self, method: str, resource: Resource, namespace: str, name: str, body: Any) -> int:
+        path = f"/apis/{resource.group}" if resource.group else "/api"
+        path += f"/{resource.version}"
+        if resource.namespaced:
+            path += f"/namespaces/{namespace}"
+        path += f"/{resource.plural}" + (f"/{name}" if name else "")
+        content = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        headers = {"Content-Type": content, "User-Agent": "user", "Accept": "application/json"}
+        response = await self._transport(transport.Request(method, path, headers, msgspec.json.encode(body)))
+        await response.close()
+        return response.status
+
+
+def _source() -> random.Random:
+    """Of names and uids, where no run depends on them."""
+    return random.Random(0)  # noqa: S311 - no secret
+
+
+def _is_established(store: WorldStore, name: str) -> bool:
+    record = store.get(Place("customresourcedefinitions.apiextensions.k8s.io", "", name))
+    conditions = (
+        [] if record is None else msgspec.json.decode(record.data).get("status", {}).get("conditions", [])
+    )
+    return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
+
+
+def _teller(world: World, cloud: Cloud) -> Callable[[str, str, Mapping[str, Any]], None]:
+    return lambda type_, id_, data: world.written_outside(cloud.name, type_, id_, data)
+
+
+def _note(context: dict[str, Any], run: Run) -> None:
+    """An error that nobody awaited; that a thread was told to end when its process was killed is none."""
+    if not isinstance(context.get("exception"), CancelledError):
+        run.errors.append(_told(context))
+
+
+def _told(context: dict[str, Any]) -> str:
+    error = context.get("exception")
+    return (
+        f"{context.get('message', '')}: {type(error).__name__}: {error}"
+        if error
+        else str(context.get("message"))
+    )
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

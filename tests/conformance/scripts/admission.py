@@ -1,0 +1,476 @@
+"""Webhooks of admission: who is asked, what they are asked, and what becomes of their answers.
+
+A configuration takes a moment until the real server goes by it.  So each has a webhook more, which refuses
+what has the label ``probe``, and a script asks for that until it is refused.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.conformance.asking import APPLY, JSON_PATCH, MERGE, Json, Put, Script, Step
+
+_ROOT = "/apis/admissionregistration.k8s.io/v1"
+_CORE = "/api/v1/namespaces/${namespace}"
+_MAPS = f"{_CORE}/configmaps"
+_PODS = f"{_CORE}/pods"
+_APPS = "/apis/apps/v1/namespaces/${namespace}"
+_SCALING = "/namespaces/${namespace}/horizontalpodautoscalers"
+_HERE = {"matchLabels": {"kubernetes.io/metadata.name": "${namespace}"}}
+
+
+def _hook(name: str, path: str, rules: Json = None, **more: Any) -> Json:
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["configmaps"]}
+    return {
+        "name": f"{name}.example.com",
+        "clientConfig": {"url": "${hooks.url}" + path, "caBundle": "${hooks.ca}"},
+        "rules": rules or [rule],
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+        "namespaceSelector": _HERE,
+        **more,
+    }
+
+
+def _rule(groups: str, resources: str, operations: str = "*", versions: str = "*", **more: Json) -> Json:
+    return {
+        "apiGroups": groups.split(","),
+        "apiVersions": versions.split(","),
+        "operations": operations.split(","),
+        "resources": resources.split(","),
+        **more,
+    }
+
+
+def _probe(name: str) -> Json:
+    only = {"matchLabels": {"probe": name}}
+    return _hook("z-probe", "/deny", objectSelector=only)
+
+
+def _configured(name: str, *hooks: Json, kind: str = "Validating", **more: Any) -> list[Step]:
+    """A configuration, and the wait until it is gone by."""
+    return [
+        Step(
+            "POST",
+            f"{_ROOT}/{kind.lower()}webhookconfigurations",
+            {"metadata": {"name": "${namespace}-" + name}, "webhooks": [*hooks, _probe(name)]},
+            is_quiet=True,
+            **more,
+        ),
+        Step(
+            "POST",
+            f"{_MAPS}?dryRun=All",
+            {"metadata": {"name": "probe", "labels": {"probe": name}}},
+            until=418,
+            is_quiet=True,
+        ),
+    ]
+
+
+def _gone(name: str, kind: str = "Validating") -> list[Step]:
+    """Taken away again, and no longer gone by."""
+    return [
+        Step("DELETE", f"{_ROOT}/{kind.lower()}webhookconfigurations/${{namespace}}-{name}", is_quiet=True),
+        Step(
+            "POST",
+            f"{_MAPS}?dryRun=All",
+            {"metadata": {"name": "probe", "labels": {"probe": name}}},
+            until=201,
+            is_quiet=True,
+        ),
+    ]
+
+
+def _map(name: str, **more: Json) -> Json:
+    return {"metadata": {"name": name, **more.pop("metadata", {})}, **more}
+
+
+def _answers() -> list[Step]:
+    """Everything that a webhook may say, in a row."""
+    steps: list[Step] = []
+    paths = [
+        "/deny",
+        "/deny/reason",
+        "/deny/plain",
+        "/deny/success",
+        "/deny/warning",
+        "/audit",
+        "/error",
+        "/error/json",
+        "/error/status",
+        "/missing",
+        "/teapot",
+        "/unavailable",
+        "/empty",
+        "/garbage",
+        "/null",
+        "/list",
+        "/nothing",
+        "/bad/kind",
+        "/bad/version",
+        "/bad/uid",
+        "/bad/response",
+        "/bad/types",
+        "/patch/data",
+        "/bad/patch/untyped",
+        "/bad/patch/unpatched",
+    ]
+    hooks = [
+        _hook(f"h{place}", path, objectSelector={"matchLabels": {"at": f"h{place}"}})
+        for place, path in enumerate(paths)
+    ]
+    steps += _configured("answers", *hooks)
+    for place, path in enumerate(paths):
+        body = _map(f"of-{place}", metadata={"labels": {"at": f"h{place}"}})
+        steps.append(Step("POST", _MAPS, body, name=path))
+    return [*steps, *_gone("answers")]
+
+
+def _ignored() -> list[Step]:
+    """The same failures, where they are to be ignored; a refusal is none."""
+    paths = ["/error", "/garbage", "/bad/uid", "/missing", "/deny", "/slow"]
+    hooks = [
+        _hook(
+            f"h{place}",
+            path,
+            objectSelector={"matchLabels": {"at": f"h{place}"}},
+            failurePolicy="Ignore",
+            timeoutSeconds=1,
+        )
+        for place, path in enumerate(paths)
+    ]
+    steps = _configured("ignored", *hooks)
+    for place, path in enumerate(paths):
+        body = _map(f"of-{place}", metadata={"labels": {"at": f"h{place}"}})
+        steps.append(Step("POST", _MAPS, body, name=path))
+    return [*steps, *_gone("ignored")]
+
+
+def _unreachable() -> list[Step]:
+    """Webhooks that cannot be asked."""
+    clients: dict[str, Json] = {
+        "closed": {"url": "https://127.0.0.1:1/x", "caBundle": "${hooks.ca}"},
+        "untrusted": {"url": "${hooks.url}/allow", "caBundle": "${hooks.other_ca}"},
+        "other-name": {"url": "https://localhost:1/x", "caBundle": "${hooks.ca}"},
+        "service": {"service": {"name": "absent", "namespace": "${namespace}"}, "caBundle": "${hooks.ca}"},
+        "service-at": {
+            "service": {"name": "absent", "namespace": "${namespace}", "path": "/a/b", "port": 8443},
+            "caBundle": "${hooks.ca}",
+        },
+    }
+    hooks = [
+        {**_hook(name, "", objectSelector={"matchLabels": {"at": name}}), "clientConfig": client}
+        for name, client in clients.items()
+    ]
+    slow = _hook("slow", "/slow", objectSelector={"matchLabels": {"at": "slow"}}, timeoutSeconds=1)
+    steps = _configured("unreachable", *hooks, slow)
+    for name in [*(one for one in clients if one != "other-name"), "slow"]:
+        steps.append(Step("POST", _MAPS, _map(name, metadata={"labels": {"at": name}}), name=name))
+    return [*steps, *_gone("unreachable")]
+
+
+def _asked() -> list[Step]:
+    """What a webhook is asked about each kind of request."""
+    made = _map("one", data={"a": "b"})
+    return [
+        *_configured("asked", _hook("asked", "/allow")),
+        Step("POST", f"{_MAPS}?fieldManager=me&fieldValidation=Strict", made, name="made"),
+        Step("ASKED", "/allow", name="a create"),
+        Step("PUT", f"{_MAPS}/one", Put("made", {"data": {"a": "c"}}), name="put"),
+        Step("ASKED", "/allow", name="an update"),
+        Step("PUT", f"{_MAPS}/one", {**made, "data": {"x": "y"}}, name="put without metadata"),
+        Step("ASKED", "/allow", name="an update without metadata"),
+        Step("PATCH", f"{_MAPS}/one?fieldManager=me", {"data": {"a": "d"}}, MERGE, name="patched"),
+        Step("ASKED", "/allow", name="a patch"),
+        Step("PATCH", f"{_MAPS}/one", {"data": {"a": "d"}}, MERGE, name="patched to the same"),
+        Step("ASKED", "/allow", name="a patch to the same"),
+        Step(
+            "PATCH",
+            f"{_MAPS}/two?fieldManager=me&force=true",
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "two"}, "data": {"a": "b"}},
+            APPLY,
+            name="applied",
+        ),
+        Step("ASKED", "/allow", name="an apply of what is not there"),
+        Step(
+            "PATCH",
+            f"{_MAPS}/two?fieldManager=me&force=true",
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "two"}, "data": {"a": "c"}},
+            APPLY,
+            name="applied again",
+        ),
+        Step("ASKED", "/allow", name="an apply"),
+        Step("POST", f"{_MAPS}?dryRun=All", {"metadata": {"generateName": "g-"}}, name="dry"),
+        Step("ASKED", "/allow", name="a dry run"),
+        Step("POST", _MAPS, {"metadata": {"generateName": "g-"}}, name="generated"),
+        Step("ASKED", "/allow", name="a generated name"),
+        Step("DELETE", f"{_MAPS}/two?propagationPolicy=Background&gracePeriodSeconds=5"),
+        Step("ASKED", "/allow", name="a deletion"),
+        Step("DELETE", f"{_MAPS}/absent"),
+        Step("ASKED", "/allow", name="a deletion of nothing"),
+        Step(
+            "DELETE",
+            f"{_MAPS}/one?dryRun=All",
+            {"kind": "DeleteOptions", "apiVersion": "v1", "dryRun": ["All"]},
+            name="dry deletion",
+        ),
+        Step("ASKED", "/allow", name="a dry deletion"),
+        Step("DELETE", f"{_MAPS}?labelSelector=none%3Dsuch", name="none of many"),
+        Step("DELETE", f"{_MAPS}?fieldSelector=metadata.name%3Done", name="one of many", only=("kind",)),
+        Step("ASKED", "/allow", name="a deletion of many"),
+        Step("GET", _MAPS, name="a read", only=("kind",)),
+        Step("ASKED", "/allow", name="nothing about a read"),
+        *_gone("asked"),
+    ]
+
+
+def _kinds() -> list[Step]:
+    """Objects of other kinds, and what lies below them."""
+    pod = {"containers": [{"name": "a", "image": "b"}]}
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": pod}
+    rules = [
+        _rule("", "pods,pods/*,services,namespaces"),
+        _rule("apps", "deployments,deployments/*"),
+    ]
+    finalized = _map("going", metadata={"finalizers": ["example.com/held"]})
+    return [
+        *_configured("kinds", _hook("kinds", "/allow", rules), _hook("maps", "/allow/again")),
+        Step("POST", _PODS, {"metadata": {"name": "p"}, "spec": pod, "status": {"phase": "Odd"}}, name="pod"),
+        Step("ASKED", "/allow", name="a pod"),
+        Step("PATCH", f"{_PODS}/p/status", {"status": {"phase": "Running"}}, MERGE, name="its status"),
+        Step("ASKED", "/allow", name="a status"),
+        Step(
+            "POST",
+            f"{_PODS}/p/binding",
+            {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"}},
+            name="bound",
+        ),
+        Step("ASKED", "/allow", name="a binding"),
+        Step("DELETE", f"{_PODS}/p?gracePeriodSeconds=30", name="pod deleted"),
+        Step("ASKED", "/allow", name="the deletion of a pod"),
+        Step(
+            "POST",
+            f"{_APPS}/deployments",
+            {
+                "metadata": {"name": "d"},
+                "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template},
+            },
+            name="deployment",
+        ),
+        Step("ASKED", "/allow", name="a deployment"),
+        Step("PATCH", f"{_APPS}/deployments/d/scale", {"spec": {"replicas": 2}}, MERGE, name="scaled"),
+        Step("ASKED", "/allow", name="a scale"),
+        Step("POST", f"{_CORE}/services", {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}}),
+        Step("ASKED", "/allow", name="a service"),
+        Step("POST", _MAPS, finalized, name="held"),
+        Step("DELETE", f"{_MAPS}/going", name="held deleted"),
+        Step("DELETE", f"{_MAPS}/going", name="held deleted again"),
+        Step("PATCH", f"{_MAPS}/going", {"metadata": {"finalizers": None}}, MERGE, name="let go"),
+        Step("ASKED", "/allow/again", name="of what is held"),
+        *_gone("kinds"),
+    ]
+
+
+def _mutating() -> list[Step]:
+    """What webhooks leave of an object."""
+    paths = [
+        "/patch/none",
+        "/patch/data",
+        "/patch/unknown",
+        "/patch/labels",
+        "/patch/invalid",
+        "/bad/patch",
+        "/bad/patch/path",
+        "/bad/patch/test",
+        "/bad/patch/op",
+        "/bad/patch/type",
+        "/bad/patch/kind",
+        "/bad/patch/untyped",
+        "/bad/patch/unpatched",
+        "/bad/patch/nameless",
+        "/deny",
+        "/audit",
+    ]
+    hooks = [
+        _hook(f"h{place}", path, objectSelector={"matchLabels": {"at": f"h{place}"}})
+        for place, path in enumerate(paths)
+    ]
+    steps = _configured("mutating", *hooks, kind="Mutating")
+    for place, path in enumerate(paths):
+        body = _map(f"of-{place}", metadata={"labels": {"at": f"h{place}"}})
+        steps.append(Step("POST", f"{_MAPS}?fieldManager=me", body, name=path))
+    labelled = _map("of-1", metadata={"labels": {"at": "h1"}})
+    steps += [
+        Step("PUT", f"{_MAPS}/of-1", {**labelled, "data": {"a": "b"}}, name="put"),
+        Step("PATCH", f"{_MAPS}/of-1", {"data": {"a": "b"}}, MERGE, name="merged"),
+        Step(
+            "PATCH",
+            f"{_MAPS}/of-1",
+            [{"op": "add", "path": "/data/c", "value": "d"}],
+            JSON_PATCH,
+            name="added",
+        ),
+        Step(
+            "PATCH",
+            f"{_MAPS}/applied?fieldManager=me",
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": "applied", "labels": {"at": "h1"}},
+                "data": {"a": "b"},
+            },
+            APPLY,
+            name="applied",
+        ),
+        Step("DELETE", f"{_MAPS}/of-1", name="deleted with a patch"),
+        Step("POST", f"{_MAPS}?dryRun=All", _map("dry", metadata={"labels": {"at": "h1"}}), name="dry"),
+    ]
+    return [*steps, *_gone("mutating", "Mutating")]
+
+
+def _rounds() -> list[Step]:
+    """Which webhooks are asked again when a later one changed something."""
+    pod = {"containers": [{"name": "a", "image": "b"}]}
+    hooks = [
+        _hook("a-again", "/patch/count", reinvocationPolicy="IfNeeded"),
+        _hook("b-once", "/allow"),
+        _hook("c-changes", "/patch/data"),
+        _hook("d-again", "/allow/again", reinvocationPolicy="IfNeeded"),
+    ]
+    return [
+        *_configured("rounds", *hooks, kind="Mutating"),
+        Step("POST", _MAPS, _map("one"), name="made"),
+        Step("ASKED", "/patch/count", name="asked again"),
+        Step("ASKED", "/allow", name="asked once"),
+        Step("ASKED", "/allow/again", name="asked last"),
+        *_gone("rounds", "Mutating"),
+        *_configured("pods", _hook("pods", "/patch/pod", [_rule("", "pods")]), kind="Mutating"),
+        Step("POST", _PODS, {"metadata": {"name": "p"}, "spec": pod}, name="pod"),
+        Step("ASKED", "/patch/pod", name="of the pod"),
+        *_gone("pods", "Mutating"),
+    ]
+
+
+def _matching() -> list[Step]:
+    """Rules, scopes, policies and selectors."""
+    hooks = [
+        _hook("a", "/deny/other", [_rule("*", "secrets", "CREATE", scope="Cluster")]),
+        _hook("b", "/deny/other", [_rule("*", "secrets", "CREATE,DELETE", scope="Namespaced")]),
+        _hook("c", "/deny/other", [_rule("*", "*/status", "UPDATE")]),
+        _hook("d", "/deny/other", [_rule("apps", "deployments/scale", "*")]),
+        _hook(
+            "e", "/deny/other", [_rule("", "*", "UPDATE")], objectSelector={"matchLabels": {"kept": "yes"}}
+        ),
+        _hook(
+            "f",
+            "/deny/other",
+            [_rule("", "services", "*")],
+            namespaceSelector={"matchExpressions": [{"key": "absent", "operator": "Exists"}]},
+        ),
+        _hook("g", "/deny/other", [_rule("extensions", "configmaps", "*")]),
+        _hook("h", "/deny/other", [_rule("", "configmaps", "CREATE", versions="v2")]),
+    ]
+    pod = {"containers": [{"name": "a", "image": "b"}]}
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": pod}
+    deployment = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
+    return [
+        *_configured("matching", *hooks),
+        Step("POST", _MAPS, _map("m", metadata={"labels": {"kept": "yes"}}), name="another operation"),
+        Step("PATCH", f"{_MAPS}/m", {"data": {"a": "b"}}, MERGE, name="a kept one"),
+        Step("PATCH", f"{_MAPS}/m", {"metadata": {"labels": None}}, MERGE, name="one that was kept"),
+        Step("DELETE", f"{_MAPS}/m", name="deleted all the same"),
+        Step("POST", f"{_CORE}/secrets", _map("s"), name="a secret"),
+        Step("POST", f"{_CORE}/services", {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}}),
+        Step("POST", _PODS, {"metadata": {"name": "p"}, "spec": pod}, name="pod"),
+        Step("PATCH", f"{_PODS}/p/status", {"status": {"phase": "Running"}}, MERGE, name="a status"),
+        Step(
+            "POST", f"{_APPS}/deployments", {"metadata": {"name": "d"}, "spec": deployment}, name="deployment"
+        ),
+        Step("PATCH", f"{_APPS}/deployments/d/scale", {"spec": {"replicas": 2}}, MERGE, name="a scale"),
+        Step("PATCH", f"{_APPS}/deployments/d", {"spec": {"replicas": 2}}, MERGE, name="not a scale"),
+        *_gone("matching"),
+    ]
+
+
+def _versions() -> list[Step]:
+    """One object in two versions."""
+    scaled = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}
+    target = {"scaleTargetRef": scaled, "maxReplicas": 3}
+    rules = [_rule("autoscaling", "horizontalpodautoscalers", "CREATE,UPDATE", versions="v1")]
+    return [
+        *_configured(
+            "versions",
+            _hook("equivalent", "/allow", rules),
+            _hook("exact", "/deny/other", rules, matchPolicy="Exact"),
+        ),
+        Step(
+            "POST", f"/apis/autoscaling/v2{_SCALING}", {"metadata": {"name": "h"}, "spec": target}, name="v2"
+        ),
+        Step("ASKED", "/allow", name="about v2"),
+        Step(
+            "POST", f"/apis/autoscaling/v1{_SCALING}", {"metadata": {"name": "i"}, "spec": target}, name="v1"
+        ),
+        *_gone("versions"),
+    ]
+
+
+def _conditions() -> list[Step]:
+    """Match conditions."""
+
+    def when(*expressions: str) -> Json:
+        return [{"name": f"c{place}", "expression": one} for place, one in enumerate(expressions)]
+
+    hooks = {
+        "plain": when("object.metadata.name == 'plain'"),
+        "both": when("object.metadata.name == 'both'", "request.operation == 'CREATE'"),
+        "user": when("request.name == 'user' && request.userInfo.username == 'admin'"),
+        "broken": when("object.metadata.name == 'broken'", "object.metadata.labels.x.y == 'z'"),
+        "ignored": when("object.metadata.name == 'ignored'", "object.metadata.labels.x.y == 'z'"),
+        "kind": when(
+            "request.kind.kind == 'ConfigMap' && request.resource.resource == 'configmaps' "
+            "&& request.name == 'kind' && request.namespace == '${namespace}' && !request.dryRun"
+        ),
+        "old": when("oldObject != null && oldObject.metadata.name == 'old'"),
+    }
+    made = [
+        _hook(
+            name,
+            "/deny/other",
+            matchConditions=found,
+            **({"failurePolicy": "Ignore"} if name == "ignored" else {}),
+        )
+        for name, found in hooks.items()
+    ]
+    steps = _configured("conditions", *made)
+    for name in hooks:
+        steps.append(Step("POST", _MAPS, _map(name), name=name))
+    steps.append(Step("PATCH", f"{_MAPS}/old", {"data": {"a": "b"}}, MERGE, name="old, changed"))
+    path = f"{_ROOT}/validatingwebhookconfigurations?dryRun=All"
+    for name, expression in (
+        ("bad syntax", "object."),
+        ("unknown name", "objekt.metadata.name == 'a'"),
+        ("unknown field", "request.nme == 'a'"),
+        ("not a bool", "request.name"),
+        ("a wrong type", "request.name == 1"),
+        ("parameters", "params.x == 1"),
+    ):
+        body = {
+            "metadata": {"name": "x"},
+            "webhooks": [_hook("x", "/deny", matchConditions=when(expression))],
+        }
+        steps.append(Step("POST", path, body, name=name))
+    return [*steps, *_gone("conditions")]
+
+
+SCRIPTS = [
+    Script("webhook answers", _answers()),
+    Script("webhook failures ignored", _ignored()),
+    Script("webhooks unreachable", _unreachable()),
+    Script("webhooks asked", _asked()),
+    Script("webhooks asked about kinds", _kinds()),
+    Script("webhooks mutating", _mutating()),
+    Script("webhooks asked again", _rounds()),
+    Script("webhooks matching", _matching()),
+    Script("webhooks of versions", _versions()),
+    Script("webhooks with conditions", _conditions()),
+]

@@ -1,0 +1,496 @@
+"""Admission policies: what their expressions see, what follows from them, and what is refused of them.
+
+A policy takes a moment until the real server goes by it.  So each refuses what has the label ``probe``, and a
+script asks for that until it is refused.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.conformance.asking import MERGE, Json, Script, Step
+
+_ROOT = "/apis/admissionregistration.k8s.io/v1"
+_CORE = "/api/v1/namespaces/${namespace}"
+_MAPS = f"{_CORE}/configmaps"
+_APPS = "/apis/apps/v1/namespaces/${namespace}"
+_HERE = {"matchLabels": {"kubernetes.io/metadata.name": "${namespace}"}}
+_PROBE = (
+    "!(has(object.metadata.labels) && 'probe' in object.metadata.labels "
+    "&& object.metadata.labels.probe == '{}')"
+)
+_MAP_RULE = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["configmaps"]}
+
+
+def _policy(name: str, *validations: Json, rules: Json = None, **spec: Json) -> Json:
+    return {
+        "metadata": {"name": "${namespace}-" + name},
+        "spec": {
+            "matchConstraints": {"resourceRules": rules or [_MAP_RULE], "namespaceSelector": _HERE},
+            "validations": [one if isinstance(one, dict) else {"expression": one} for one in validations],
+            **spec,
+        },
+    }
+
+
+def _binding(name: str, policy: str, *actions: str, **spec: Json) -> Json:
+    return {
+        "metadata": {"name": "${namespace}-" + name},
+        "spec": {
+            "policyName": "${namespace}-" + policy,
+            "validationActions": list(actions) or ["Deny"],
+            **spec,
+        },
+    }
+
+
+def _probed(name: str, code: int = 422) -> Step:
+    body = {"metadata": {"name": "probe", "labels": {"probe": name}}}
+    return Step("POST", f"{_MAPS}?dryRun=All", body, until=code, is_quiet=True)
+
+
+def _bound(
+    name: str, *validations: Json, actions: tuple[str, ...] = ("Deny",), binding: Json = None, **spec: Any
+) -> list[Step]:
+    """A policy with its binding, and the wait until they are gone by."""
+    guard = {"expression": f"request.operation == 'DELETE' || {_PROBE.format(name)}", "message": "probe"}
+    policies, bindings = f"{_ROOT}/validatingadmissionpolicies", f"{_ROOT}/validatingadmissionpolicybindings"
+    return [
+        Step("POST", policies, _policy(name, guard, **spec.pop("guard", {})), is_quiet=True),
+        Step("POST", bindings, _binding(name, name), is_quiet=True),
+        Step("POST", policies, _policy(f"{name}-x", *validations, **spec), is_quiet=True),
+        Step(
+            "POST", bindings, _binding(f"{name}-x", f"{name}-x", *actions, **(binding or {})), is_quiet=True
+        ),
+        _probed(name),
+        # The second may come a moment after the first.
+        Step(
+            "POST", f"{_ROOT}/validatingadmissionpolicies?dryRun=All", _policy("wait", "true"), is_quiet=True
+        ),
+    ]
+
+
+def _unbound(name: str) -> list[Step]:
+    return [
+        Step("DELETE", f"{_ROOT}/validatingadmissionpolicybindings/${{namespace}}-{name}-x", is_quiet=True),
+        Step("DELETE", f"{_ROOT}/validatingadmissionpolicybindings/${{namespace}}-{name}", is_quiet=True),
+        Step("DELETE", f"{_ROOT}/validatingadmissionpolicies/${{namespace}}-{name}-x", is_quiet=True),
+        Step("DELETE", f"{_ROOT}/validatingadmissionpolicies/${{namespace}}-{name}", is_quiet=True),
+        _probed(name, 201),
+    ]
+
+
+def _made(name: str, code: int = 0, **more: Json) -> Step:
+    body = {"metadata": {"name": name, **more.pop("metadata", {})}, **more}
+    return Step("POST", _MAPS, body, name=name, until=code)
+
+
+def _judging() -> list[Step]:
+    validations = [
+        "object.metadata.name != 'plain'",
+        {"expression": "object.metadata.name != 'told'", "message": "told so"},
+        {"expression": "object.metadata.name != 'reasoned'", "message": "no", "reason": "Forbidden"},
+        {"expression": "object.metadata.name != 'large'", "reason": "RequestEntityTooLarge"},
+        {
+            "expression": "object.metadata.name != 'composed'",
+            "messageExpression": "'not ' + object.metadata.name",
+        },
+        {
+            "expression": "object.metadata.name != 'miscomposed'",
+            "message": "as said",
+            "messageExpression": "string(object.metadata.absent.name)",
+        },
+        "object.metadata.name != 'failing' || object.metadata.absent == 'a'",
+        "variables.named != 'varied'",
+        "object.metadata.name != 'misvaried' || variables.broken == 'a'",
+        "!has(object.data) || object.data.all(key, size(object.data[key]) < 5)",
+        "object.metadata.name != 'namespaced' || namespaceObject.metadata.name != '${namespace}'",
+        "object.metadata.name != 'asked' || request.userInfo.username != 'admin'",
+        "object.metadata.name != 'below' || has(request.subResource)",
+        (
+            "object.metadata.name != 'allowed' || !authorizer.group('').resource('pods')"
+            ".namespace('default').check('create').allowed()"
+        ),
+        "object.metadata.name != 'requested' || !authorizer.requestResource.check('odd').allowed()",
+        {
+            "expression": "object.metadata.name != 'account' || authorizer.serviceAccount('default', 'a')"
+            ".path('/metrics').check('get').allowed()",
+            "message": "not for a",
+        },
+        "oldObject == null || !has(oldObject.data) || oldObject.data == object.data",
+    ]
+    variables = [
+        {"name": "named", "expression": "object.metadata.name"},
+        {"name": "broken", "expression": "object.metadata.absent"},
+    ]
+    rule = {**_MAP_RULE, "operations": ["CREATE", "UPDATE"]}
+    return [
+        *_bound("judging", *validations, rules=[rule], variables=variables),
+        _made("plain", 422),
+        *(
+            _made(name)
+            for name in (
+                "told",
+                "reasoned",
+                "large",
+                "composed",
+                "miscomposed",
+                "failing",
+                "varied",
+                "misvaried",
+                "namespaced",
+                "asked",
+                "below",
+                "allowed",
+                "requested",
+                "account",
+            )
+        ),
+        _made("long", data={"a": "12345"}),
+        _made("good", data={"a": "1234"}),
+        Step("PATCH", f"{_MAPS}/good", {"data": {"a": "b"}}, MERGE, name="changed"),
+        Step("DELETE", f"{_MAPS}/good", name="deleted"),
+        Step("POST", _MAPS, {"metadata": {"generateName": "plain"}}, name="generated", only=("kind",)),
+        *_unbound("judging"),
+    ]
+
+
+def _actions() -> list[Step]:
+    return [
+        *_bound(
+            "warning",
+            "object.metadata.name != 'warned'",
+            {"expression": "object.metadata.name != 'warned'", "message": "second"},
+            actions=("Warn", "Audit"),
+        ),
+        Step("POST", f"{_MAPS}?dryRun=All", {"metadata": {"name": "warned"}}, name="warned"),
+        *_unbound("warning"),
+        *_bound(
+            "auditing",
+            "object.metadata.name != 'audited'",
+            actions=("Audit",),
+            auditAnnotations=[{"key": "who", "valueExpression": "'me'"}],
+        ),
+        _made("audited"),
+        *_unbound("auditing"),
+        *_bound("ignoring", "object.metadata.absent.name == 'a'", failurePolicy="Ignore"),
+        _made("ignored"),
+        *_unbound("ignoring"),
+        *_bound(
+            "meant",
+            "false",
+            matchConditions=[{"name": "named", "expression": "object.metadata.name == 'meant'"}],
+        ),
+        _made("meant", 422),
+        _made("not-meant"),
+        *_unbound("meant"),
+        *_bound(
+            "mismeant",
+            "false",
+            matchConditions=[{"name": "named", "expression": "object.metadata.absent == 'a'"}],
+        ),
+        _made("mismeant", 422),
+        *_unbound("mismeant"),
+        *_bound("named", "false", rules=[{**_MAP_RULE, "resourceNames": ["named"]}]),
+        _made("named", 422),
+        _made("not-named"),
+        *_unbound("named"),
+        *_bound(
+            "narrowed",
+            "false",
+            binding={"matchResources": {"objectSelector": {"matchLabels": {"at": "home"}}}},
+        ),
+        _made("narrowed", 422, metadata={"labels": {"at": "home"}}),
+        _made("not-narrowed"),
+        *_unbound("narrowed"),
+    ]
+
+
+def _params() -> list[Step]:
+    kind: dict[str, Any] = {"paramKind": {"apiVersion": "v1", "kind": "ConfigMap"}}
+    rules = [{**_MAP_RULE, "operations": ["CREATE"], "resources": ["secrets"]}]
+    path = f"{_CORE}/secrets?dryRun=All"
+
+    def asked(name: str, code: int = 0) -> Step:
+        return Step("POST", path, {"metadata": {"name": name}}, name=name, until=code)
+
+    told = {
+        "expression": "params == null || object.metadata.name != params.data.name",
+        "messageExpression": "'not ' + params.data.name",
+    }
+    return [
+        _made("one", data={"name": "first"}, metadata={"labels": {"of": "params"}}),
+        _made("two", data={"name": "second"}, metadata={"labels": {"of": "params"}}),
+        *_bound(
+            "params",
+            told,
+            rules=rules,
+            binding={"paramRef": {"name": "one", "parameterNotFoundAction": "Deny"}},
+            **kind,
+        ),
+        asked("first", 422),
+        asked("second"),
+        *_unbound("params"),
+        *_bound(
+            "selected",
+            told,
+            rules=rules,
+            binding={
+                "paramRef": {"selector": {"matchLabels": {"of": "params"}}, "parameterNotFoundAction": "Deny"}
+            },
+            **kind,
+        ),
+        asked("second", 422),
+        asked("third"),
+        *_unbound("selected"),
+        *_bound(
+            "missing",
+            told,
+            rules=rules,
+            binding={
+                "paramRef": {"name": "absent", "namespace": "default", "parameterNotFoundAction": "Deny"}
+            },
+            **kind,
+        ),
+        asked("absent", 422),
+        *_unbound("missing"),
+        *_bound(
+            "allowed",
+            told,
+            rules=rules,
+            binding={"paramRef": {"name": "absent", "parameterNotFoundAction": "Allow"}},
+            **kind,
+        ),
+        asked("anything"),
+        *_unbound("allowed"),
+        *_bound("unreferred", "params == null", rules=rules, **kind),
+        asked("unreferred"),
+        *_unbound("unreferred"),
+        *_bound(
+            "unknown",
+            "true",
+            rules=rules,
+            paramKind={"apiVersion": "absent.example.com/v1", "kind": "Absent"},
+            binding={"paramRef": {"name": "a", "parameterNotFoundAction": "Allow"}},
+        ),
+        asked("unknown-kind", 422),
+        *_unbound("unknown"),
+    ]
+
+
+def _refused() -> list[Step]:
+    """Policies and bindings that cannot be."""
+    policies, bindings = (f"{_ROOT}/validatingadmissionpolic{one}?dryRun=All" for one in ("ies", "ybindings"))
+
+    def policy(name: str, *validations: Json, **spec: Json) -> Step:
+        return Step("POST", policies, _policy("x", *validations, **spec), name=name)
+
+    def binding(name: str, **spec: Json) -> Step:
+        return Step(
+            "POST",
+            bindings,
+            {"metadata": {"name": "x"}, "spec": {"policyName": "p", "validationActions": ["Deny"], **spec}},
+            name=name,
+        )
+
+    return [
+        policy("nothing"),
+        policy("an empty one", ""),
+        policy("bad syntax", "object."),
+        policy("an unknown name", "objekt.x == 1"),
+        policy("an unknown field", "request.x == 1"),
+        policy("not a bool", "object.metadata.name + 'x'"),
+        policy("any type", "object.metadata.name"),
+        policy("no params", "params.x == 1"),
+        policy("params", "params.x == 1", paramKind={"apiVersion": "v1", "kind": "ConfigMap"}),
+        policy("a bad kind of params", "true", paramKind={"apiVersion": "a/b/c", "kind": "config map"}),
+        policy("no kind of params", "true", paramKind={}),
+        policy("an unknown variable", "variables.x == 1"),
+        policy(
+            "variables",
+            "variables.x == 1",
+            variables=[{"name": "x", "expression": "1"}, {"name": "y", "expression": "variables.x + 1"}],
+        ),
+        policy(
+            "a variable of another type", "variables.x == 'a'", variables=[{"name": "x", "expression": "1"}]
+        ),
+        policy(
+            "bad variables",
+            "true",
+            variables=[
+                {"name": "a-b", "expression": "1"},
+                {"name": "", "expression": ""},
+                {"name": "z", "expression": "variables.later"},
+            ],
+        ),
+        policy("a bad message", {"expression": "true", "message": "a\nb", "messageExpression": "1"}),
+        policy("blank messages", {"expression": "true", "message": " ", "messageExpression": " "}),
+        policy("a bad reason", {"expression": "true", "reason": "Odd"}),
+        policy("a bad failure policy", "true", failurePolicy="Odd"),
+        policy(
+            "bad annotations",
+            "true",
+            auditAnnotations=[
+                {"key": "a", "valueExpression": "1"},
+                {"key": "a", "valueExpression": ""},
+                {"key": "b c", "valueExpression": "null"},
+            ],
+        ),
+        policy(
+            "bad conditions",
+            "true",
+            matchConditions=[{"name": "a", "expression": "1"}, {"name": "a", "expression": "true"}],
+        ),
+        policy("no rules", "true", matchConstraints={}),
+        policy(
+            "bad rules",
+            "true",
+            matchConstraints={
+                "matchPolicy": "Odd",
+                "resourceRules": [{"operations": ["ODD"], "resourceNames": ["a/b", "c", "c"]}],
+            },
+        ),
+        policy("an authorizer misused", "authorizer.check('get').allowed()"),
+        policy("half an authorizer", "authorizer.group('').resource('pods')"),
+        policy(
+            "an authorizer in a message",
+            {"expression": "true", "messageExpression": "authorizer.path('/').check('get').reason()"},
+        ),
+        policy(
+            "a namespace that is typed",
+            "namespaceObject.metadata.labels['a'] == 'b' && namespaceObject.metadata.odd == 1",
+        ),
+        binding("a binding"),
+        binding("no actions", validationActions=[]),
+        binding("bad actions", validationActions=["Deny", "Warn", "Odd", "Deny"]),
+        binding("no policy", policyName=""),
+        binding("a bad policy", policyName="A_b"),
+        binding("bad params", paramRef={"name": "a", "selector": {}, "parameterNotFoundAction": "Odd"}),
+        binding("no params at all", paramRef={}),
+        binding("bad resources", matchResources={"matchPolicy": "Odd"}),
+    ]
+
+
+# ── Mutating ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _changed_by(name: str, *mutations: Json, **spec: Json) -> list[Step]:
+    policy = {
+        "metadata": {"name": "${namespace}-" + name},
+        "spec": {
+            "matchConstraints": {
+                "resourceRules": [{**_MAP_RULE, "operations": ["CREATE", "UPDATE"]}],
+                "namespaceSelector": _HERE,
+            },
+            "matchConditions": [
+                {"name": "named", "expression": f"object.metadata.name.startsWith('{name}')"}
+            ],
+            "mutations": list(mutations),
+            "reinvocationPolicy": "Never",
+            **spec,
+        },
+    }
+    binding = {"metadata": {"name": "${namespace}-" + name}, "spec": {"policyName": "${namespace}-" + name}}
+    return [
+        Step("POST", f"{_ROOT}/mutatingadmissionpolicies", policy, is_quiet=True),
+        Step("POST", f"{_ROOT}/mutatingadmissionpolicybindings", binding, is_quiet=True),
+    ]
+
+
+def _patch(expression: str) -> Json:
+    return {"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}
+
+
+def _apply(expression: str) -> Json:
+    return {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}}
+
+
+def _changing() -> list[Step]:
+    return [
+        *_changed_by(
+            "patched", _patch("[JSONPatch{op: 'add', path: '/data', value: {'a': object.metadata.name}}]")
+        ),
+        *_changed_by(
+            "escaped",
+            _patch(
+                "[JSONPatch{op: 'add', value: 'b', "
+                "path: '/metadata/labels/' + jsonpatch.escapeKey('example.com/a')}]"
+            ),
+        ),
+        *_changed_by(
+            "applied",
+            _apply("Object{metadata: Object.metadata{labels: {'a': 'b'}}, data: {'from': 'policy'}}"),
+        ),
+        *_changed_by(
+            "both",
+            _apply("Object{data: {'one': '1'}}"),
+            _patch(
+                "[JSONPatch{op: 'test', path: '/data/one', value: '1'}, "
+                "JSONPatch{op: 'replace', path: '/data/one', value: '2'}]"
+            ),
+        ),
+        *_changed_by("chosen", _patch("has(object.data) ? [JSONPatch{op: 'remove', path: '/data'}] : []")),
+        *_changed_by(
+            "varied",
+            _patch("[JSONPatch{op: 'add', path: '/data', value: {'v': variables.value}}]"),
+            variables=[{"name": "value", "expression": "object.metadata.name + '!'"}],
+        ),
+        *_changed_by("broken", _patch("[JSONPatch{op: 'remove', path: '/data/absent'}]")),
+        *_changed_by(
+            "failing", _patch("[JSONPatch{op: 'add', path: '/data', value: object.metadata.absent}]")
+        ),
+        *_changed_by(
+            "ignored", _patch("[JSONPatch{op: 'remove', path: '/data/absent'}]"), failurePolicy="Ignore"
+        ),
+        *_changed_by("mistyped", _patch("[JSONPatch{op: 'add', path: '/data', value: {'a': 1}}]")),
+        *_changed_by("last", _patch("[JSONPatch{op: 'remove', path: '/data/absent'}]")),
+        Step("POST", f"{_MAPS}?dryRun=All", {"metadata": {"name": "last"}}, until=403, is_quiet=True),
+        Step("POST", f"{_MAPS}?dryRun=All", {"metadata": {"name": "broken"}}, until=403, is_quiet=True),
+        *(
+            _made(name)
+            for name in (
+                "patched",
+                "applied",
+                "both",
+                "varied",
+                "broken",
+                "failing",
+                "ignored",
+                "mistyped",
+                "other",
+            )
+        ),
+        _made("escaped", metadata={"labels": {"x": "y"}}),
+        _made("chosen", data={"a": "b"}),
+        _made("applied2", data={"mine": "yes"}, metadata={"labels": {"mine": "yes"}}),
+        Step("PATCH", f"{_MAPS}/applied", {"data": {"more": "yes"}}, MERGE, name="changed"),
+        Step("DELETE", f"{_MAPS}/applied", name="deleted"),
+    ]
+
+
+def _refused_changes() -> list[Step]:
+    def policy(name: str, *mutations: Json, **spec: Json) -> Step:
+        found = _changed_by("x", *mutations, **spec)[0]
+        return Step("POST", f"{found.path}?dryRun=All", found.body, name=name)
+
+    return [
+        policy("nothing"),
+        policy("no patch", {"patchType": "JSONPatch"}),
+        policy("another patch", {"patchType": "Odd"}),
+        policy("both patches", {**_patch("[]"), "applyConfiguration": {"expression": "Object{}"}}),
+        policy("an empty one", _patch("")),
+        policy("bad syntax", _patch("[")),
+        policy("an unknown name", _patch("[JSONPatch{op: x, path: '/a'}]")),
+        policy("deletions", _patch("[]"), matchConstraints={"resourceRules": [_MAP_RULE]}),
+        policy("no reinvocation", _patch("[]"), reinvocationPolicy="Odd"),
+    ]
+
+
+SCRIPTS = [
+    Script("policies judging", _judging()),
+    Script("policies and their actions", _actions()),
+    Script("policies with parameters", _params()),
+    Script("policies refused", _refused()),
+    Script("policies changing", _changing()),
+    Script("policies refused that change", _refused_changes()),
+]

@@ -1,0 +1,270 @@
+"""A webhook server for both servers to ask: over TLS, in this process, on a thread of its own.
+
+What it answers is in the path that it is asked at: ``/allow``, ``/deny`` and so on are in ``ANSWERS``.  It
+remembers what it was asked, by path, so that a script can compare that too (``Step("ASKED", "/allow")``).
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import ssl
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from functools import cache
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from setpoint.net.tls import Authority
+
+Json: TypeAlias = Any
+SERVICE: Final = "hooks"  # the Service, in any namespace, that leads here
+
+
+class Said(NamedTuple):
+    status: int
+    body: bytes
+    content_type: str = "application/json"
+
+
+Answerer: TypeAlias = Callable[[Json], Said]
+
+
+def _review(review: Json, response: Json, **more: Json) -> Said:
+    said = {"apiVersion": review["apiVersion"], "kind": review["kind"], **more}
+    return Said(200, json.dumps({**said, "response": {"uid": review["request"]["uid"], **response}}).encode())
+
+
+def _allowed(**response: Json) -> Answerer:
+    return lambda review: _review(review, {"allowed": True, **response})
+
+
+def _denied(**status: Json) -> Answerer:
+    return lambda review: _review(review, {"allowed": False, **({"status": status} if status else {})})
+
+
+def _patched(*operations: Json, **more: Json) -> Answerer:
+    patch = base64.b64encode(json.dumps(list(operations)).encode()).decode()
+    return _allowed(**{"patchType": "JSONPatch", "patch": patch, **more})
+
+
+def _counted(review: Json) -> Said:
+    """One more in a label each time that it is asked."""
+    labels = review["request"]["object"]["metadata"].get("labels") or {}
+    count = str(int(labels.get("count", "0")) + 1)
+    operation = {"op": "add", "path": "/metadata/labels", "value": {**labels, "count": count}}
+    return _patched(operation)(review)
+
+
+def _add(path: str, value: Json) -> Json:
+    return {"op": "add", "path": path, "value": value}
+
+
+def _converted(review: Json) -> Said:
+    """Between v1 with ``spec.size`` and v2 with ``spec.width``."""
+    request = review["request"]
+    wanted, made = request["desiredAPIVersion"], []
+    for obj in request["objects"]:
+        spec = dict(obj.get("spec") or {})
+        old, new = ("width", "size") if wanted.endswith("/v1") else ("size", "width")
+        if old in spec:
+            spec[new] = spec.pop(old)
+        made.append({**obj, "apiVersion": wanted, "spec": spec})
+    return _conversion(review, {"convertedObjects": made, "result": {"status": "Success"}})
+
+
+def _conversion(review: Json, response: Json) -> Said:
+    said = {"apiVersion": review["apiVersion"], "kind": review["kind"]}
+    return Said(200, json.dumps({**said, "response": {"uid": review["request"]["uid"], **response}}).encode())
+
+
+def _changed_name(review: Json) -> Said:
+    answer = json.loads(_converted(review).body)
+    for obj in answer["response"]["convertedObjects"]:
+        obj["metadata"]["name"] = "other"
+    return Said(200, json.dumps(answer).encode())
+
+
+def _labelled(review: Json) -> Said:
+    answer = json.loads(_converted(review).body)
+    for obj in answer["response"]["convertedObjects"]:
+        obj["metadata"] = {**obj["metadata"], "labels": {"by": "webhook"}, "annotations": {"seen": "yes"}}
+        obj["metadata"]["finalizers"] = ["example.com/none"]
+    return Said(200, json.dumps(answer).encode())
+
+
+def _slow(review: Json) -> Said:
+    time.sleep(2)
+    return _allowed()(review)
+
+
+ANSWERS: Final[dict[str, Answerer]] = {
+    "/": _allowed(),
+    "/allow": _allowed(),
+    "/allow/again": _allowed(),
+    "/audit": _allowed(auditAnnotations={"who": "me"}, warnings=["careful", 'very "careful"']),
+    "/deny": _denied(
+        code=418,
+        reason="Nope",
+        message="no way",
+        details={"causes": [{"reason": "X", "message": "m", "field": "f"}], "name": "n"},
+    ),
+    "/deny/other": _denied(message="the other one"),
+    "/deny/reason": _denied(reason="Because"),
+    "/deny/plain": _denied(),
+    "/deny/success": _denied(code=200, status="Success", message="all well"),
+    "/deny/warning": lambda review: _review(
+        review, {"allowed": False, "status": {"message": "no"}, "warnings": ["told you"]}
+    ),
+    "/error": lambda _: Said(500, b"boom", "text/plain"),
+    "/error/json": lambda _: Said(500, b'{"a":1}'),
+    "/error/status": lambda _: Said(
+        403, b'{"kind":"Status","apiVersion":"v1","status":"Failure","message":"go away","code":403}'
+    ),
+    "/missing": lambda _: Said(404, b"nothing here", "text/plain"),
+    "/teapot": lambda _: Said(418, b"tea", "text/plain"),
+    "/unavailable": lambda _: Said(503, b"later", "text/plain"),
+    "/empty": lambda _: Said(200, b""),
+    "/garbage": lambda _: Said(200, b"hello"),
+    "/null": lambda _: Said(200, b"null"),
+    "/list": lambda _: Said(200, b"[]"),
+    "/nothing": lambda _: Said(200, b"{}"),
+    "/bad/kind": lambda review: _review({**review, "kind": "Review"}, {"allowed": True}),
+    "/bad/version": lambda review: _review(
+        {**review, "apiVersion": "admission.k8s.io/v1beta1"}, {"allowed": True}
+    ),
+    "/bad/uid": lambda review: _review({**review, "request": {"uid": "zz"}}, {"allowed": True}),
+    "/bad/response": lambda review: Said(
+        200, json.dumps({"apiVersion": review["apiVersion"], "kind": review["kind"]}).encode()
+    ),
+    "/bad/types": lambda review: _review(review, {"allowed": "yes"}),
+    "/bad/patch": _allowed(patchType="JSONPatch", patch=base64.b64encode(b"nonsense").decode()),
+    "/bad/patch/path": _patched({"op": "remove", "path": "/data/absent"}),
+    "/bad/patch/test": _patched({"op": "test", "path": "/metadata/name", "value": "other"}),
+    "/bad/patch/op": _patched({"op": "shout", "path": "/metadata/name", "value": "other"}),
+    "/bad/patch/type": _patched(_add("/data", {"a": 1})),
+    "/bad/patch/kind": _patched(_add("/data", {"a": "b"}), patchType="MergePatch"),
+    "/bad/patch/untyped": lambda review: _review(
+        review, {"allowed": True, "patch": base64.b64encode(b"[]").decode()}
+    ),
+    "/bad/patch/unpatched": _allowed(patchType="JSONPatch"),
+    "/bad/patch/nameless": _patched(_add("/metadata/name", "other")),
+    "/patch/none": _patched(),
+    "/patch/data": _patched(_add("/data", {"patched": "yes"})),
+    "/patch/more": _patched(_add("/data/more", "still")),
+    "/patch/unknown": _patched(_add("/unknown", {"a": "b"})),
+    "/patch/labels": _patched(_add("/metadata/labels", {"patched": "yes"})),
+    "/patch/count": _counted,
+    "/patch/pod": _patched(
+        _add("/spec/containers/-", {"name": "side", "image": "side"}),
+        _add("/metadata/annotations", {"side": "car"}),
+    ),
+    "/patch/replicas": _patched({"op": "replace", "path": "/spec/replicas", "value": 3}),
+    "/patch/size": _patched(_add("/spec/size", 5)),
+    "/patch/invalid": _patched(_add("/metadata/labels", {"not a label": "!"})),
+    "/slow": _slow,
+    "/convert": _converted,
+    "/convert/failed": lambda review: _conversion(
+        review, {"convertedObjects": [], "result": {"status": "Failed", "message": "cannot do it"}}
+    ),
+    "/convert/unsaid": lambda review: _conversion(review, {"result": {"status": "Failed"}}),
+    "/convert/few": lambda review: _conversion(
+        review, {"convertedObjects": [], "result": {"status": "Success"}}
+    ),
+    "/convert/same": lambda review: _conversion(
+        review, {"convertedObjects": review["request"]["objects"], "result": {"status": "Success"}}
+    ),
+    "/convert/name": _changed_name,
+    "/convert/labels": _labelled,
+    "/convert/uid": lambda review: _conversion({**review, "request": {"uid": "zz"}}, {"result": {}}),
+    "/convert/nothing": lambda review: Said(
+        200, json.dumps({"apiVersion": review["apiVersion"], "kind": review["kind"]}).encode()
+    ),
+    "/convert/error": lambda _: Said(500, b"boom", "text/plain"),
+}  # fmt: skip
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *_: object) -> None:
+        """Who does not trust us, or does not wait, breaks off; the tests say what they saw."""
+
+
+class Webhooks:
+    """A server; ``url`` is where, ``ca`` the authority as a configuration has it."""
+
+    def __init__(self) -> None:
+        authority = Authority.create("webhooks")
+        hosts = ["127.0.0.1", f"{SERVICE}.default.svc"]
+        identity = authority.issue("webhooks", hosts=hosts, server=True)
+        self.ca = base64.b64encode(authority.certificate_pem).decode()
+        self.other_ca = base64.b64encode(Authority.create("other").certificate_pem).decode()
+        self._asked: dict[str, list[Json]] = {}
+        self._lock = threading.Lock()
+        server = _Server(("127.0.0.1", 0), self._handler())
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "webhooks.pem"
+            file.write_bytes(identity.key_pem + identity.certificate_pem)
+            context.load_cert_chain(file)
+        server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+        self.address = f"127.0.0.1:{server.server_address[1]}"
+        self.url = f"https://{self.address}"
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+
+    def asked(self, path: str, namespace: str) -> list[Json]:
+        """What it was asked at a path about a namespace, oldest first; it forgets what it tells."""
+        with self._lock:
+            found = self._asked.get(path, [])
+            told = [one for one in found if _namespace(one) == namespace]
+            self._asked[path] = [one for one in found if _namespace(one) != namespace]
+            return told
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        remember = self._remember
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                path, _, query = self.path.partition("?")
+                names = ("Host", "User-Agent", "Accept", "Content-Type", "Accept-Encoding")
+                headers = {name: self.headers.get(name, "") for name in names}
+                remember(path, {"query": query, "headers": headers, "body": review})
+                said = ANSWERS.get(path, lambda _: Said(404, b"", "text/plain"))(review)
+                self.send_response(said.status)
+                self.send_header("Content-Type", said.content_type)
+                self.send_header("Content-Length", str(len(said.body)))
+                self.end_headers()
+                self.wfile.write(said.body)
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+                """The tests say what they saw."""
+
+        return Handler
+
+    def _remember(self, path: str, asked: Json) -> None:
+        request = asked["body"].get("request") or {}
+        labels = ((request.get("object") or {}).get("metadata") or {}).get("labels") or {}
+        if "probe" in labels:
+            return  # only a look whether the webhook is asked at all
+        with self._lock:
+            self._asked.setdefault(path, []).append(asked)
+
+
+def _namespace(asked: Json) -> str:
+    request = asked["body"]["request"]
+    if "objects" in request:
+        return str((request["objects"][0]["metadata"]).get("namespace", ""))
+    return str(request.get("namespace", ""))
+
+
+@cache
+def webhooks() -> Webhooks:
+    """The one of this process, started when it is first asked for."""
+    return Webhooks()

@@ -1,0 +1,98 @@
+"""Prints which mutants are killed, by what, and that their twins live: ``make prove``.
+
+python -m tests.mutants.table [NUMBER…]
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from setpoint.testing.proof.prove import prove
+from setpoint.testing.proof.report import Report
+from tests.mutants.framework import MORE
+from tests.mutants.operators import MUTANTS, Mutant, cloud
+
+ALL = (*MUTANTS, *MORE)
+BUDGET = 60.0  # as ``setpoint prove`` has it
+
+
+@dataclass(frozen=True)
+class Row:
+    mutant: Mutant
+    killed: Report
+    twin: Report
+    seconds: float
+
+    @property
+    def oracle(self) -> str:
+        """Which of those it names found it; "" for none."""
+        found = [finding.oracle for failure in self.killed.failures for finding in failure.findings]
+        return next((oracle for oracle in found if oracle in self.mutant.oracles), "")
+
+    @property
+    def is_good(self) -> bool:
+        return bool(self.oracle) and self.twin.is_good and not self.killed.broken
+
+    def __str__(self) -> str:
+        said = "killed" if self.oracle else "LIVES"
+        twin = "silent" if self.twin.is_good else "ALARM"
+        return (
+            f"{self.mutant.number:>4}  {self.mutant.bug:<52} {self.mutant.killer:<6} "
+            f"{self.oracle or '-':<4} {said:<7}"
+            f"{self.killed.plans:>4}   twin {twin} {self.twin.plans:>4}   {self.seconds:5.1f} s"
+        )
+
+
+def row(mutant: Mutant, *, most_plans: int | None = None) -> Row:
+    """Put one to the proof, by the class of faults that it names; its twin by so many plans."""
+    began = time.process_time()
+    only = [mutant.killer]
+    with mutant.breaking():
+        killed = prove(
+            mutant.mutant,
+            steps=mutant.steps,
+            clouds=[cloud],
+            at_most=mutant.at_most,
+            only=only,
+            budget=BUDGET,
+            most_failures=1,
+            shrink=False,
+        )
+    twin = prove(
+        mutant.twin,
+        steps=mutant.steps,
+        clouds=[cloud],
+        at_most=mutant.at_most,
+        only=only,
+        budget=BUDGET,
+        most_plans=most_plans,
+    )
+    return Row(mutant, killed, twin, time.process_time() - began)
+
+
+def rows(numbers: list[str]) -> Iterator[Row]:
+    for mutant in ALL:
+        if not numbers or mutant.number in numbers:
+            yield row(mutant)
+
+
+def say(line: object) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def main() -> int:
+    say(f"{'':>4}  {'mistake':<52} {'faults':<6} {'by':<4} {'':<7}plans")
+    bad = 0
+    for each in rows(sys.argv[1:]):
+        say(each)
+        bad += not each.is_good
+    say(f"{len(ALL)} mutants, {bad} of them not as they should be")
+    return min(bad, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

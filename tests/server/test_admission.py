@@ -1,0 +1,366 @@
+"""Admission of the embedded server, beside what ``tests/conformance`` compares with the real one."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from setpoint.net import listen
+from setpoint.net.tls import Authority
+from setpoint.net.transport import Request
+from setpoint.server.admission.admission import Admission
+from setpoint.server.admission.security import policy_of
+from setpoint.server.admission.security_checks import violations
+from setpoint.server.registry.metadata import Names
+from setpoint.server.server import ApiServer
+
+Json = dict[str, Any]
+Answerer = Callable[[Json], Json]
+_HOOKS = "/apis/admissionregistration.k8s.io/v1/{}webhookconfigurations"
+_MAPS = "/api/v1/namespaces/default/configmaps"
+_PODS = "/api/v1/namespaces/default/pods"
+_POD = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "a", "image": "b"}]}}
+
+
+async def ask(server: ApiServer, method: str, target: str, body: Json | None = None) -> tuple[int, Json]:
+    content = {"Content-Type": "application/merge-patch+json" if method == "PATCH" else "application/json"}
+    sent = None if body is None else json.dumps(body).encode()
+    response = await server.transport()(Request(method, target, content if sent else {}, sent))
+    return response.status, json.loads(await response.read())
+
+
+async def made(server: ApiServer, target: str, body: Json) -> Json:
+    status, found = await ask(server, "POST", target, body)
+    assert status == 201, found
+    return found
+
+
+# ── Webhooks ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass
+class Hooks:
+    """A webhook server in this loop, behind the Service default/hooks."""
+
+    answer: Answerer = field(default=lambda _: {"allowed": True})
+    asked: list[Json] = field(default_factory=list)
+    address: str = ""
+    authority: str = ""
+    meeting: asyncio.Barrier | None = None  # of the first two that are asked
+
+    async def __call__(self, request: Request) -> listen.Answer:
+        review = json.loads(request.body or b"{}")
+        self.asked.append(review["request"])
+        if self.meeting is not None and len(self.asked) <= 2:
+            await self.meeting.wait()
+        response = {"uid": review["request"]["uid"], **self.answer(review["request"])}
+        body = {"kind": review["kind"], "apiVersion": review["apiVersion"], "response": response}
+        return listen.Answer(200, {"Content-Type": "application/json"}, json.dumps(body).encode())
+
+    def configuration(self, **hook: Any) -> Json:
+        rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["configmaps"]}
+        service = {"namespace": "default", "name": "hooks", "path": "/here"}
+        return {
+            "metadata": {"name": "hooks"},
+            "webhooks": [
+                {
+                    "name": "hooks.example.com",
+                    "clientConfig": {"service": service, "caBundle": self.authority},
+                    "rules": [rule],
+                    "sideEffects": "None",
+                    "admissionReviewVersions": ["v1"],
+                    **hook,
+                }
+            ],
+        }
+
+
+@asynccontextmanager
+async def hooks_behind(tmp_path: Path, host: str = "hooks.default.svc") -> AsyncIterator[Hooks]:
+    authority = Authority.create()
+    identity = authority.issue("hooks", hosts=[host], server=True)
+    file = tmp_path / "hooks.pem"
+    file.write_bytes(identity.key_pem + identity.certificate_pem)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(file)
+    hooks = Hooks(authority=base64.b64encode(authority.certificate_pem).decode())
+    async with listen.serve(hooks, host="127.0.0.1", port=0, ssl_context=context, grace=0.1) as address:
+        hooks.address = f"127.0.0.1:{address.port}"
+        yield hooks
+
+
+async def test_a_service_is_found_where_the_server_was_told(tmp_path: Path) -> None:
+    async with (
+        hooks_behind(tmp_path) as hooks,
+        ApiServer(services={"default/hooks": hooks.address}) as server,
+    ):
+        hooks.answer = lambda request: {
+            "allowed": request["name"] != "bad",
+            "status": {"message": "not this one"},
+        }
+        await made(server, _HOOKS.format("validating"), hooks.configuration())
+        await made(server, _MAPS, {"metadata": {"name": "good"}})
+        status, refusal = await ask(server, "POST", _MAPS, {"metadata": {"name": "bad"}})
+    assert status == 400
+    assert refusal["message"] == 'admission webhook "hooks.example.com" denied the request: not this one'
+    assert [one["name"] for one in hooks.asked] == ["good", "bad"]
+
+
+async def test_a_service_must_show_that_it_is_the_one(tmp_path: Path) -> None:
+    async with (
+        hooks_behind(tmp_path, "other.default.svc") as hooks,
+        ApiServer(services={"default/hooks:443": hooks.address}) as server,
+    ):
+        await made(server, _HOOKS.format("validating"), hooks.configuration())
+        status, refusal = await ask(server, "POST", _MAPS, {"metadata": {"name": "a"}})
+    assert status == 500
+    assert "hooks.default.svc" in refusal["message"]
+    assert "tls: failed to verify certificate" in refusal["message"]
+    assert not hooks.asked
+
+
+async def test_an_authority_that_is_none_is_told(tmp_path: Path) -> None:
+    async with (
+        hooks_behind(tmp_path) as hooks,
+        ApiServer(services={"default/hooks": hooks.address}) as server,
+    ):
+        hooks.authority = base64.b64encode(b"nonsense").decode()
+        await made(server, _HOOKS.format("validating"), hooks.configuration())
+        _, refusal = await ask(server, "POST", _MAPS, {"metadata": {"name": "a"}})
+    assert "could not get REST client: unable to load root certificates" in refusal["message"]
+
+
+async def test_writes_that_meet_while_a_webhook_thinks_are_both_kept(tmp_path: Path) -> None:
+    """The second to come back finds the object changed, and asks again about what it now is."""
+    async with (
+        hooks_behind(tmp_path) as hooks,
+        ApiServer(services={"default/hooks": hooks.address}) as server,
+    ):
+        await made(server, _MAPS, {"metadata": {"name": "a"}})
+        await made(server, _HOOKS.format("validating"), hooks.configuration())
+        hooks.meeting = asyncio.Barrier(2)
+        patches = [ask(server, "PATCH", f"{_MAPS}/a", {"data": {name: "1"}}) for name in ("x", "y")]
+        answers = await asyncio.gather(*patches)
+        _, found = await ask(server, "GET", f"{_MAPS}/a")
+    assert [status for status, _ in answers] == [200, 200]
+    assert found["data"] == {"x": "1", "y": "1"}
+    assert len(hooks.asked) == 3
+
+
+async def test_configurations_are_not_asked_about(tmp_path: Path) -> None:
+    """Else one that refuses everything could never be taken away."""
+    rules = [{"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*"]}]
+    async with (
+        hooks_behind(tmp_path) as hooks,
+        ApiServer(services={"default/hooks": hooks.address}) as server,
+    ):
+        hooks.answer = lambda _: {"allowed": False}
+        await made(server, _HOOKS.format("validating"), hooks.configuration(rules=rules))
+        assert (await ask(server, "POST", _MAPS, {"metadata": {"name": "a"}}))[0] == 400
+        status, _ = await ask(server, "DELETE", f"{_HOOKS.format('validating')}/hooks")
+        assert status == 200
+        await made(server, _MAPS, {"metadata": {"name": "a"}})
+
+
+# ── Nobody has anything to say ──────────────────────────────────────────────────────────────────────
+
+
+async def test_a_kind_that_nobody_asks_about_is_idle_until_somebody_does() -> None:
+    async with ApiServer() as server:
+        maps = server.registry.resources.builtin("", "v1", "configmaps")
+        admission = server.registry.admission
+        assert admission.is_idle(maps)
+        hook = Hooks(authority="").configuration()
+        await made(server, _HOOKS.format("mutating"), hook)
+        assert not admission.is_idle(maps)
+        await ask(server, "DELETE", f"{_HOOKS.format('mutating')}/hooks")
+        assert admission.is_idle(maps)
+        await made(
+            server,
+            "/api/v1/namespaces/default/resourcequotas",
+            {"metadata": {"name": "q"}, "spec": {"hard": {"configmaps": "1"}}},
+        )
+        assert not admission.is_idle(maps)
+        assert admission.is_idle(server.registry.resources.builtin("", "v1", "nodes"))
+
+
+# ── Built-in rules ──────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_pod_runs_as_the_default_account_and_finds_its_token() -> None:
+    async with ApiServer(admission=["ServiceAccount"], token="t") as server:
+        account = {"metadata": {"name": "default"}, "imagePullSecrets": [{"name": "pull"}]}
+        await made(server, "/api/v1/namespaces/default/serviceaccounts", account)
+        spec = (await made(server, _PODS, _POD))["spec"]
+    assert (spec["serviceAccountName"], spec["serviceAccount"]) == ("default", "default")
+    assert spec["imagePullSecrets"] == [{"name": "pull"}]
+    volume, mount = spec["volumes"][0], spec["containers"][0]["volumeMounts"][0]
+    assert volume["name"] == mount["name"]
+    assert volume["name"].startswith("kube-api-access-")
+    assert mount["mountPath"] == "/var/run/secrets/kubernetes.io/serviceaccount"
+    sources = [next(iter(one)) for one in volume["projected"]["sources"]]
+    assert sources == ["serviceAccountToken", "configMap", "downwardAPI"]
+
+
+async def test_a_pod_may_do_without_a_token() -> None:
+    async with ApiServer(admission=["ServiceAccount"]) as server:
+        account = {"metadata": {"name": "mine"}, "automountServiceAccountToken": False}
+        await made(server, "/api/v1/namespaces/default/serviceaccounts", account)
+        pod = {**_POD, "spec": {**_POD["spec"], "serviceAccountName": "mine"}}  # type: ignore[dict-item]
+        assert "volumes" not in (await made(server, _PODS, pod))["spec"]
+
+
+@pytest.mark.virtual_time
+async def test_a_pod_of_an_account_that_is_not_there_is_refused() -> None:
+    async with ApiServer(admission=["ServiceAccount"]) as server:
+        status, refusal = await ask(server, "POST", _PODS, _POD)
+    assert status == 403
+    assert refusal["message"] == (
+        'pods "p" is forbidden: error looking up service account default/default: '
+        'serviceaccount "default" not found'
+    )
+
+
+@pytest.mark.virtual_time
+async def test_the_default_account_is_waited_for() -> None:
+    async with ApiServer(admission=["ServiceAccount"]) as server:
+        pod = asyncio.create_task(made(server, _PODS, _POD))
+        await asyncio.sleep(0.5)
+        await made(server, "/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "default"}})
+        assert (await pod)["spec"]["serviceAccountName"] == "default"
+
+
+async def test_unless_told_pods_need_no_account() -> None:
+    async with ApiServer() as server:
+        assert "serviceAccountName" not in (await made(server, _PODS, _POD))["spec"]
+
+
+def test_privileged_containers_are_not_for_the_baseline() -> None:
+    spec = {"containers": [{"name": "a", "securityContext": {"privileged": True}}]}
+    found = violations("baseline", 37, {}, spec)
+    assert [one.reason for one in found] == ["privileged"]
+    assert not violations("privileged", 37, {}, spec)
+
+
+def test_processes_of_a_windows_host_are_not_for_the_baseline() -> None:
+    spec = {"securityContext": {"windowsOptions": {"hostProcess": True}}, "containers": [{"name": "a"}]}
+    told = "pod must not set securityContext.windowsOptions.hostProcess=true"
+    assert violations("baseline", 37, {}, spec) == [("hostProcess", told)]
+
+
+def test_who_enforces_a_level_is_warned_of_it_too() -> None:
+    policy, errors = policy_of({"pod-security.kubernetes.io/enforce": "restricted"})
+    assert not errors
+    assert str(policy.warn) == "restricted:latest"
+
+
+async def test_quotas_are_charged_once_by_writes_that_meet() -> None:
+    async with ApiServer() as server:
+        quotas = "/api/v1/namespaces/default/resourcequotas"
+        await made(server, quotas, {"metadata": {"name": "q"}, "spec": {"hard": {"configmaps": "5"}}})
+        status = {"status": {"hard": {"configmaps": "5"}, "used": {"configmaps": "0"}}}
+        await ask(server, "PATCH", f"{quotas}/q/status", status)
+        wanted = [ask(server, "POST", _MAPS, {"metadata": {"name": f"m{place}"}}) for place in range(8)]
+        answers = await asyncio.gather(*wanted)
+        _, quota = await ask(server, "GET", f"{quotas}/q")
+    assert sorted(status for status, _ in answers) == [201] * 5 + [403] * 3
+    assert quota["status"]["used"] == {"configmaps": "5"}
+
+
+async def test_the_names_of_built_in_rules_are_shown() -> None:
+    async with ApiServer(admission=["PodSecurity"]) as server:
+        registry = server.registry
+        admission = Admission(registry.store, registry.resources, names=Names(), now=registry.now, plugins=[])
+        assert repr(registry.admission) == "<Admission by PodSecurity>"
+        assert repr(admission) == "<Admission by nothing built in>"
+
+
+# ── Conversion ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def _definition(hooks: Hooks) -> Json:
+    def version(name: str, field: str, *, storage: bool) -> Json:
+        spec = {"type": "object", "properties": {field: {"type": "integer"}}}
+        schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}
+        return {"name": name, "served": True, "storage": storage, "schema": schema}
+
+    service = {"namespace": "default", "name": "hooks", "path": "/convert"}
+    client = {"service": service, "caBundle": hooks.authority}
+    return {
+        "metadata": {"name": "sizes.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"plural": "sizes", "kind": "Size"},
+            "conversion": {
+                "strategy": "Webhook",
+                "webhook": {"clientConfig": client, "conversionReviewVersions": ["v1"]},
+            },
+            "versions": [version("v1", "size", storage=True), version("v2", "width", storage=False)],
+        },
+    }
+
+
+def _converted(request: Json) -> Json:
+    wanted, made = request["desiredAPIVersion"], []
+    for obj in request["objects"]:
+        value = next(iter(obj["spec"].values()))
+        field = "size" if wanted.endswith("v1") else "width"
+        made.append({**obj, "apiVersion": wanted, "spec": {field: value}})
+    return {"convertedObjects": made, "result": {"status": "Success"}}
+
+
+async def _served(server: ApiServer, target: str) -> None:
+    async with asyncio.timeout(10):
+        while (await ask_text(server, target))[0] != 200:  # it is served a moment later
+            await asyncio.sleep(0)
+
+
+async def ask_text(server: ApiServer, target: str) -> tuple[int, bytes]:
+    response = await server.transport()(Request("GET", target))
+    return response.status, await response.read()
+
+
+async def test_a_list_in_another_version_is_converted_at_once(tmp_path: Path) -> None:
+    async with (
+        hooks_behind(tmp_path) as hooks,
+        ApiServer(services={"default/hooks": hooks.address}) as server,
+    ):
+        hooks.answer = _converted
+        await made(server, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", _definition(hooks))
+        old, new = (f"/apis/example.com/{version}/namespaces/default/sizes" for version in ("v1", "v2"))
+        await _served(server, new)
+        for name in ("a", "b"):
+            body = {"apiVersion": "example.com/v1", "kind": "Size", "metadata": {"name": name}}
+            await made(server, old, {**body, "spec": {"size": 3}})
+        assert not hooks.asked
+        _, listed = await ask(server, "GET", new)
+        assert [one["spec"] for one in listed["items"]] == [{"width": 3}, {"width": 3}]
+        assert [len(one["objects"]) for one in hooks.asked] == [2]
+
+
+async def test_a_watch_in_another_version_says_that_it_cannot_convert(tmp_path: Path) -> None:
+    async with (
+        hooks_behind(tmp_path) as hooks,
+        ApiServer(services={"default/hooks": hooks.address}) as server,
+    ):
+        hooks.answer = lambda _: {"result": {"status": "Failed", "message": "not today"}}
+        await made(server, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", _definition(hooks))
+        old, new = (f"/apis/example.com/{version}/namespaces/default/sizes" for version in ("v1", "v2"))
+        await _served(server, new)
+        body = {"apiVersion": "example.com/v1", "kind": "Size", "metadata": {"name": "a"}}
+        await made(server, old, {**body, "spec": {"size": 3}})
+        status, lines = await ask_text(server, f"{new}?watch=true&resourceVersion=0&timeoutSeconds=5")
+    assert status == 200
+    event = json.loads(lines.splitlines()[0])
+    assert event["type"] == "ERROR"
+    assert event["object"]["message"].endswith("Kind=Size failed: not today")

@@ -1,0 +1,55 @@
+"""The examples survive; a part of what ``setpoint prove`` tries, for it takes its time."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from setpoint.testing.proof.plans import Change, Create, Delete, Step
+from setpoint.testing.proof.prove import prove
+from tests.pages import ROOT
+
+API = "demo.setpoint.dev/v1"
+# Without its last backup, which is a Job, and nobody runs Jobs here.
+DATABASE = {"version": "17.2", "finalBackup": False}
+LIFE: tuple[Step, ...] = (
+    Create(
+        {
+            "apiVersion": API,
+            "kind": "Database",
+            "metadata": {"name": "db", "namespace": "default"},
+            "spec": DATABASE,
+        }
+    ),
+    Change(API, "Database", "db", {"spec": {"replicas": 2}}),
+    Change(API, "Database", "db", {"spec": {"version": "17.3"}}),
+    Delete("v1", "Service", "db"),
+    Delete("apps/v1", "StatefulSet", "db"),
+    Delete(API, "Database", "db"),
+)
+
+
+def operator_of(folder: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    path: Path = ROOT / "examples" / folder
+    monkeypatch.syspath_prepend(str(path))
+    sys.modules.pop(folder, None)
+    return __import__(folder).operator
+
+
+def test_the_webapp_survives(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = prove(operator_of("webapp", monkeypatch), budget=60, most_plans=60)
+    assert report.is_good, report
+
+
+def test_the_database_survives(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = prove(
+        operator_of("database", monkeypatch),
+        steps=LIFE,
+        keeps=["persistentvolumeclaims"],
+        budget=60,
+        most_plans=40,
+    )
+    assert report.is_good, report

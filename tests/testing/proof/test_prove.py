@@ -1,0 +1,131 @@
+"""The promises of ``proof/prove.py``: what is wrong is found, told and kept; what is right is left alone."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from setpoint.controller.context import Context
+from setpoint.testing.proof.plans import At, Crash, Plan, read_plan, write_plan
+from setpoint.testing.proof.prove import prove, replay
+from setpoint.testing.proof.report import as_html, as_junit, as_test
+from tests.mutants.operators import MUTANTS, Mutant
+from tests.mutants.widgets import Widget, child, operator_of
+
+
+def mutant(number: str) -> Mutant:
+    return next(each for each in MUTANTS if each.number == number)
+
+
+async def right(widget: Widget, ctx: Context) -> None:
+    await ctx.apply(child(widget, text=widget.spec.text))
+    widget.status.done = widget.spec.text
+
+
+def test_an_operator_as_the_guide_has_it_survives_the_steps_made_from_its_schema() -> None:
+    report = prove(lambda: operator_of(right), budget=60, most_plans=60)
+    assert report.is_good, report
+    assert report.inconclusive == []
+    assert report.covered
+    assert str(report.steps[0]) == "create Widget sample"
+
+
+def test_a_failure_names_oracle_fault_cause_and_remedy_and_is_made_small() -> None:
+    found = mutant("04")
+    report = prove(found.mutant, steps=found.steps, only=["E1"], most_failures=1)
+    (failure,) = report.failures
+    assert failure.first.oracle == "O3"
+    assert len(failure.plan.steps) < len(found.steps), "one step is enough to show it"
+    text = str(report)
+    for word in ("FAIL O3", "crash before apply configmaps default/w", "cause:", "remedy:"):
+        assert word in text
+
+
+def test_a_failure_is_replayed_from_its_file() -> None:
+    found = mutant("04")
+    report = prove(found.mutant, steps=found.steps, only=["E1"], most_failures=1)
+    kept = write_plan(report.failures[0].plan)
+    assert not replay(found.mutant, kept).is_good
+    assert replay(found.twin, kept).is_good
+    assert "def test_o3_crash_before" in as_test(report.failures[0])
+
+
+def test_junit_and_page_tell_the_failure() -> None:
+    found = mutant("04")
+    report = prove(found.mutant, steps=found.steps, only=["E1"], most_failures=1)
+    suite = ET.fromstring(as_junit(report))
+    assert suite.get("failures") == "1"
+    assert "crash before apply" in as_html(report)
+
+
+def test_an_operator_that_reads_the_machines_clock_is_told_so() -> None:
+    async def clock(widget: Widget, ctx: Context) -> None:
+        await ctx.apply(child(widget, text=datetime.now(UTC).isoformat()))
+
+    report = prove(lambda: operator_of(clock), budget=5)
+    assert not report.is_good
+    assert "ctx.now()" in report.broken[0]
+
+
+def test_what_the_operator_draws_by_chance_is_no_difference() -> None:
+    import secrets
+
+    async def password(widget: Widget, ctx: Context) -> None:
+        from setpoint.client.client import ignore_not_found
+        from setpoint.kube.core.v1 import ConfigMap
+
+        if await ignore_not_found(ctx.get(ConfigMap, widget.metadata.name or "")) is None:
+            await ctx.apply(child(widget, password=secrets.token_hex(8)))
+
+    report = prove(lambda: operator_of(password), budget=30, only=["E1", "E2", "none"])
+    assert report.is_good, report
+
+
+def test_an_operator_that_never_comes_to_rest_is_told_so_at_once() -> None:
+    async def fails(widget: Widget, ctx: Context) -> None:
+        del widget, ctx
+        raise RuntimeError("never")
+
+    report = prove(lambda: operator_of(fails), budget=5)
+    assert report.failures[0].first.oracle == "O1"
+
+
+def test_a_fault_that_does_not_strike_is_inconclusive() -> None:
+    from tests.mutants.widgets import create
+
+    report = replay(lambda: operator_of(right), Plan((create(),), (Crash(at=At("apply pods default/x")),)))
+    assert len(report.inconclusive) == 1
+    assert not report.failures
+
+
+@pytest.mark.parametrize("verify", [False, True])
+def test_an_operator_with_effects_outside_survives_the_past_if_it_verifies(verify: bool) -> None:
+    from setpoint.testing.proof.cloud import Cloud
+    from tests.mutants.operators import AGAIN
+
+    cloud = Cloud()
+
+    async def reconcile(widget: Widget, ctx: Context) -> None:
+        del ctx
+        if await cloud.get(widget.metadata.name or "") is None:
+            await cloud.create(widget.metadata.name or "")
+
+    async def clean_up(widget: Widget, ctx: Context) -> None:
+        del ctx
+        await cloud.delete(widget.metadata.name or "")
+
+    report = prove(
+        lambda: operator_of(reconcile, clean_up, owns=False, verify=verify),
+        steps=AGAIN,
+        clouds=[cloud],
+        only=["V9"],
+        shrink=False,
+    )
+    assert report.is_good == verify, report
+
+
+def test_what_is_no_plan_is_refused() -> None:
+    with pytest.raises(ValueError, match="no plan"):
+        read_plan('{"faults": [{"type": "Flood"}]}')
