@@ -228,9 +228,7 @@ class Registry:
         if not is_trusted:
             self._authorize_creation(ask)
         uid, now = self._names.uid(), self.now()
-        obj, more = flow.begun(
-            obj, ask, options, uid=uid, now=now, look=self._look, is_tracked=is_tracked
-        )
+        obj, more = flow.begun(obj, ask, options, uid=uid, now=now, look=self._look, is_tracked=is_tracked)
         asked: admitted.Attributes | None = None
         if not (is_trusted or self.admission.is_idle(resource)):
             asked = admitted.of_request("CREATE", obj, None, ask, is_dry_run=options.is_dry_run)
@@ -566,9 +564,7 @@ class Registry:
         self, ask: Ask, obj: Object, options: deletion.DeleteOptions, said: Object
     ) -> tuple[str, ...]:
         """What is said about a deletion that nobody refuses."""
-        asked = admitted.of_request(
-            "DELETE", None, obj, ask, options=said, is_dry_run=options.is_dry_run
-        )
+        asked = admitted.of_request("DELETE", None, obj, ask, options=said, is_dry_run=options.is_dry_run)
         _, warnings = await self.admission.mutated(asked, [])
         return tuple(await self.admission.judged(asked, None, warnings))
 

@@ -188,7 +188,8 @@ def pairs(reference: Run, steps: tuple[Step, ...]) -> Iterator[Plan]:
 def by_chance(reference: Run, steps: tuple[Step, ...], *, seed: int) -> Iterator[Plan]:
     """For ever: one to three faults, of a few classes at a time, at places drawn from the reference."""
     source = random.Random(f"plans {seed}")  # noqa: S311 - it is to be repeatable
-    columns = [column for column in _columns(reference, steps) if column]
+    # What is never seen again is not mended by a restart: that one stands alone.
+    columns = [each for each in _columns(reference, steps) if each and not isinstance(each[0], Starve)]
     number = 0
     while columns:
         number += 1
