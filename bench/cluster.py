@@ -1,9 +1,8 @@
 """How long a cluster in a box takes to bring many pods up, and to be rid of them again.
 
-A process of its own runs what ``setpoint up`` runs: server, controllers and node, kept on disk.  Deployments
-are created, until all their pods are Running and Ready; then they are deleted, until nothing is left.  KWOK,
-which is made for this, gives itself 60 s up and 90 s down for 10,000 pods, with the controllers of Kubernetes
-on several cores.
+``setpoint up`` runs in a process of its own, kept on disk.  Deployments are created, until all their pods are
+Running and Ready; then they are deleted, until nothing is left.  KWOK, which is made for this, gives itself
+60 s up and 90 s down for 10,000 pods, with the controllers of Kubernetes on several cores.
 
     python -m bench.cluster
     python -m bench.cluster --pods 10000 --memory
@@ -15,7 +14,6 @@ import argparse
 import asyncio
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -28,7 +26,6 @@ from setpoint.api.forms import metadata_only
 from setpoint.api.meta import LabelSelector, ObjectMeta
 from setpoint.client.client import Client
 from setpoint.client.config import Config
-from setpoint.cluster.cluster import Cluster
 from setpoint.kube.apps.v1 import Deployment, DeploymentSpec, ReplicaSet
 from setpoint.kube.core.v1 import Container, Pod, PodSpec, PodTemplateSpec
 
@@ -118,7 +115,7 @@ async def running(data: Path | None) -> AsyncIterator[tuple[Config, int]]:
     """Where the cluster is, and which process it is."""
     with tempfile.TemporaryDirectory() as folder:
         kubeconfig = Path(folder) / "kubeconfig"
-        command = [sys.executable, "-m", "bench.cluster", "--serve", str(kubeconfig)]
+        command = [sys.executable, "-m", "setpoint.cli.main", "up", "--kubeconfig", str(kubeconfig)]
         command += ["--data", str(data)] if data else []
         process = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE)
         try:
@@ -128,16 +125,6 @@ async def running(data: Path | None) -> AsyncIterator[tuple[Config, int]]:
         finally:
             process.terminate()
             await process.wait()
-
-
-async def serve(kubeconfig: Path, data: Path | None) -> None:
-    """Be the cluster, until told to end."""
-    ended = asyncio.Event()
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
-    async with Cluster(data) as cluster, cluster.serve() as served:
-        kubeconfig.write_text(served.kubeconfig)  # noqa: ASYNC240 - nothing else runs yet
-        print("ready", flush=True)
-        await ended.wait()
 
 
 async def compare(pods: int, *, on_disk: bool) -> None:
@@ -153,13 +140,8 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--pods", type=int, default=PODS)
     parser.add_argument("--memory", action="store_true", help="keep nothing on disk")
-    parser.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument("--data", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args()
-    if asked.serve:
-        asyncio.run(serve(asked.serve, asked.data))
-    else:
-        asyncio.run(compare(asked.pods, on_disk=not asked.memory))
+    asyncio.run(compare(asked.pods, on_disk=not asked.memory))
 
 
 if __name__ == "__main__":
