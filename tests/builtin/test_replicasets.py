@@ -173,26 +173,43 @@ async def having_slowly(client: Client) -> ReplicaSet:
     return await eventually(check, timeout=120)
 
 
+async def in_namespace(client: Client, name: str, **labels: str) -> None:
+    """A namespace, and a ReplicaSet in it that wants no pods yet."""
+    await client.create(Namespace(metadata=ObjectMeta(name=name, labels=labels)))
+    inside = replica_set(0)
+    inside.metadata.namespace = name
+    await client.create(inside)
+
+
 async def test_what_is_refused_is_told_in_a_condition_and_an_event() -> None:
     async with cluster(add_to) as client:
-        await client.create(Namespace(metadata=ObjectMeta(name="doomed")))
-        doomed = replica_set(0)
-        doomed.metadata.namespace = "doomed"
-        await client.create(doomed)
-        await client.delete(Namespace, "doomed")  # nobody empties it here: it stays, and takes nothing new
-        await client.scale(ReplicaSet, "web", 1, namespace="doomed")
+        await in_namespace(client, "strict", **{"pod-security.kubernetes.io/enforce": "restricted"})
+        await client.scale(ReplicaSet, "web", 1, namespace="strict")
 
         async def failing() -> bool:
-            found = await client.get(ReplicaSet, "web", namespace="doomed")
+            found = await client.get(ReplicaSet, "web", namespace="strict")
             return conditions(found) == {"ReplicaFailure": ("True", "FailedCreate")}
 
         await eventually(failing)
-        await client.scale(ReplicaSet, "web", 0, namespace="doomed")
+        await client.scale(ReplicaSet, "web", 0, namespace="strict")
 
         async def no_longer() -> bool:
-            return conditions(await client.get(ReplicaSet, "web", namespace="doomed")) == {}
+            return conditions(await client.get(ReplicaSet, "web", namespace="strict")) == {}
 
         await eventually(no_longer)
+
+
+async def test_that_a_namespace_which_ends_takes_no_pods_is_no_failure() -> None:
+    async with cluster(add_to) as client:
+        await in_namespace(client, "doomed")
+        await client.delete(Namespace, "doomed")  # nobody empties it here: it stays, and takes nothing new
+        await client.scale(ReplicaSet, "web", 1, namespace="doomed")
+
+        async def was_looked_at() -> ReplicaSet | None:
+            found = await client.get(ReplicaSet, "web", namespace="doomed")
+            return found if found.status.observed_generation == found.metadata.generation else None
+
+        assert conditions(await eventually(was_looked_at)) == {}
 
 
 async def test_a_replication_controller_is_kept_by_the_same_code() -> None:

@@ -16,6 +16,7 @@ NEEDS: Final[dict[str, tuple[str, ...]]] = {
     KUBECTL: ("test_docs.py::test_kubectl_takes_what_the_example_of_a_kind_prints",),
     REAL: (
         "test_builtin_cluster.py",
+        "test_builtin_lifecycle.py",
         "test_builtin_workloads.py",
         "test_managed_fields.py",
         "test_models.py::test_the_data_of_the_tests_is_what_the_server_says",

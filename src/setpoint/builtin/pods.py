@@ -20,13 +20,13 @@ import copy
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from setpoint.api.model import Model, Object, ObjectMeta, OwnerReference
 from setpoint.api.times import Time
-from setpoint.builtin.pods_means import Means
+from setpoint.builtin.pods_means import Means, is_of_an_ending_namespace
 from setpoint.errors import ApiError, Conflict, NotFound
 from setpoint.kube.core.v1 import Affinity, Pod, PodTemplateSpec
 
@@ -244,7 +244,6 @@ class Done:
     count: int = 0
     error: ApiError | None = None
     failure: str = ""  # the reason that goes with the error
-    names: list[str] = field(default_factory=list)
 
     def check(self) -> None:
         """Have the look tried again, if something was refused."""
@@ -259,51 +258,50 @@ class PodControl:
         self._means = means
 
     async def create(self, owner: Object, pods: Sequence[Pod]) -> Done:
-        """Make pods, in batches that grow; the first that is refused is the last batch."""
+        """Make pods, in batches that grow; the first that is refused is the last batch.
+
+        In a namespace that ends nothing is made any more, and that is no failure.
+        """
         done, size = Done(failure="FailedCreate"), 1
         while done.count < len(pods) and done.error is None:
             batch = pods[done.count : done.count + size]
             outcomes = await asyncio.gather(*(self._create_one(owner, pod) for pod in batch))
-            for outcome in outcomes:
-                if isinstance(outcome, ApiError):
-                    done.error = done.error or outcome
-                else:
-                    done.count += 1
-                    done.names.append(outcome)
+            done.count += sum(outcome is None for outcome in outcomes)
+            refused = [outcome for outcome in outcomes if outcome is not None]
+            if any(map(is_of_an_ending_namespace, refused)):
+                break
+            done.error = next(iter(refused), None)
             size *= 2
         return done
 
-    async def _create_one(self, owner: Object, pod: Pod) -> str | ApiError:
+    async def _create_one(self, owner: Object, pod: Pod) -> ApiError | None:
         try:
             made = await self._means.client.create(pod)
         except NotFound as error:  # its namespace is gone: there is nobody left to tell
             return error
         except ApiError as error:
-            self._means.warn(owner, "FailedCreate", f"Error creating: {error.message}")
+            if not is_of_an_ending_namespace(error):
+                self._means.warn(owner, "FailedCreate", f"Error creating: {error.message}")
             return error
-        name = made.metadata.name or ""
-        self._means.tell(owner, "SuccessfulCreate", f"Created pod: {name}")
-        return name
+        self._means.tell(owner, "SuccessfulCreate", f"Created pod: {made.metadata.name}")
+        return None
 
     async def delete(self, owner: Object, pods: Sequence[PodState]) -> Done:
         """Delete pods, all at once."""
         done = Done(failure="FailedDelete")
-        for outcome in await asyncio.gather(*(self._delete_one(owner, pod) for pod in pods)):
-            if isinstance(outcome, ApiError):
-                done.error = done.error or outcome
-            else:
-                done.count += 1
-                done.names.append(outcome)
+        outcomes = await asyncio.gather(*(self._delete_one(owner, pod) for pod in pods))
+        done.count = sum(outcome is None for outcome in outcomes)
+        done.error = next((outcome for outcome in outcomes if outcome is not None), None)
         return done
 
-    async def _delete_one(self, owner: Object, pod: PodState) -> str | ApiError:
+    async def _delete_one(self, owner: Object, pod: PodState) -> ApiError | None:
         name = pod.metadata.name or ""
         try:
             await self._means.client.delete(pod, uid=pod.metadata.uid or "")
         except (NotFound, Conflict):
-            return name  # it is gone, and another may have its name
+            return None  # it is gone, and another may have its name
         except ApiError as error:
             self._means.warn(owner, "FailedDelete", f"Error deleting: {error.message}")
             return error
         self._means.tell(owner, "SuccessfulDelete", f"Deleted pod: {name}")
-        return name
+        return None

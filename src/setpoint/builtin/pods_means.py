@@ -17,7 +17,7 @@ from setpoint.controller.builder import Builder, builder
 from setpoint.controller.client import ReconcileClient
 from setpoint.controller.controller import Controller
 from setpoint.controller.result import Request, Result
-from setpoint.errors import Conflict, Forbidden, NotFound
+from setpoint.errors import ApiError, Conflict, Forbidden, NotFound
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +65,16 @@ def complete(building: Builder, reconcile: Callable[[Request], Awaitable[Result 
         except (Conflict, NotFound):
             return Result(requeue=True)
         except Forbidden as error:
-            if any(cause.reason == "NamespaceTerminating" for cause in error.causes):
+            if is_of_an_ending_namespace(error):
                 return None
             raise
 
     return building.complete(look)
+
+
+def is_of_an_ending_namespace(error: ApiError) -> bool:
+    """Whether something was refused because its namespace is being deleted."""
+    return any(cause.reason == "NamespaceTerminating" for cause in error.causes)
 
 
 def look_again(*seconds: float | None) -> Result:
