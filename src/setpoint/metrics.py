@@ -220,6 +220,7 @@ class Metrics:
         self._requests = counter(
             "rest_client_requests_total", "Requests to the API server", "code", "method", "host"
         )
+        self._counted: dict[tuple[str, str, str], Counter] = {}  # of these, what each of them is found by
         self._leader = gauge("leader_election_master_status", "1 where this process leads", "name")
         self._queues = _Queues()
         self._caches = _Caches()
@@ -285,7 +286,10 @@ class Metrics:
 
     def request(self, *, method: str, host: str, code: str) -> None:
         """Count one request: the status code of its answer, or ``<error>`` where none came."""
-        self._requests.labels(code, method, host).inc()
+        counter = self._counted.get((code, method, host))
+        if counter is None:
+            counter = self._counted[code, method, host] = self._requests.labels(code, method, host)
+        counter.inc()
 
     def leader(self, name: str) -> Gauge:
         """Whether this process leads in the election ``name``: to be set to 1 and 0."""

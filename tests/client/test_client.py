@@ -14,6 +14,7 @@ from setpoint import errors
 from setpoint.api.forms import metadata_only, untyped
 from setpoint.api.meta import ObjectMeta, PartialObjectMetadata
 from setpoint.api.model import Model, Object
+from setpoint.api.names import Key
 from setpoint.api.patches import JsonPatch, MergePatch, StrategicPatch
 from setpoint.api.requests import Call
 from setpoint.client.client import Client, ignore_not_found
@@ -211,6 +212,16 @@ async def test_apply_sends_the_wish_with_its_manager_and_force() -> None:
     await Client(transport=peer).apply(Thing(metadata=ObjectMeta(name="a")), force=True)
     assert peer.requests[0].headers["Content-Type"] == "application/apply-patch+yaml"
     assert (peer.requests[0].method, peer.query()) == ("PATCH", {"fieldManager": "setpoint", "force": "true"})
+
+
+async def test_an_intent_in_wire_form_is_applied_and_answered_in_the_form_that_is_asked_for() -> None:
+    peer = answering(thing(size=5))
+    applied = await Client(transport=peer).apply_intent(
+        Thing, Key("x", "a"), {"spec": {"size": 5}}, force=True
+    )
+    assert isinstance(applied, Thing)
+    assert (peer.requests[0].method, peer.sent()) == ("PATCH", {"spec": {"size": 5}})
+    assert peer.requests[0].target.partition("?")[0].endswith("/namespaces/x/things/a")
 
 
 async def test_apply_of_what_was_read_is_refused_since_it_would_claim_every_field() -> None:

@@ -332,6 +332,27 @@ def test_anything_else_about_it_and_it_is_not_known(difference: str) -> None:
     assert not settled.is_result(place, intent, live, now=now)
 
 
+@pytest.mark.parametrize("difference", ["nothing", "intent", "version", "no version", "time", "place"])
+def test_an_object_that_nobody_has_written_since_needs_no_second_look(difference: str) -> None:
+    settled = Settled(seconds=600)
+    intent, live = case("default in an atomic field")
+    settled.remember(PLACE, intent, live, now=0)
+    now, place, version = 1.0, PLACE, live["metadata"]["resourceVersion"]
+    match difference:
+        case "intent":
+            intent["spec"]["replicas"] = 5
+        case "version":
+            version += "1"
+        case "no version":
+            version = live["metadata"]["resourceVersion"] = ""
+            settled.remember(PLACE, intent, live, now=0)
+        case "time":
+            now = 601.0
+        case "place":
+            place = (Deployment.gvk, Key("shop", "other"))
+    assert settled.is_still(place, intent, version, now=now) is (difference == "nothing")
+
+
 def test_what_is_remembered_is_bounded() -> None:
     settled = Settled(limit=2)
     intent, live = case("config map")

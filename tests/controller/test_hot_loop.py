@@ -17,7 +17,7 @@ IMAGE: Path = ("f:spec", "f:image")
 
 
 def write(value: str = "2", path: tuple[str, ...] = REPLICAS, **more: bool) -> Write:
-    return Write(Deployment.gvk, WEB, {path: value.encode()}, ("hpa",), **more)
+    return Write(Deployment.gvk, WEB, {path: value.encode()}, lambda: ("hpa",), **more)
 
 
 def rewrites(loops: HotLoops, times: int, *, every: float = 1.0, start: float = 0.0) -> list[HotLoop]:

@@ -7,7 +7,8 @@ Plain values, compared by content.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 
@@ -21,23 +22,17 @@ class Key(NamedTuple):
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
-@dataclass(frozen=True, slots=True)
-class GroupVersionKind:
+class GroupVersionKind(NamedTuple):  # a tuple, for it is the key of many a dict
     """What an object says it is; ``group`` is "" for the core kinds."""
 
     group: str
     version: str
     kind: str
 
-    @classmethod
-    def of(cls, api_version: str, kind: str) -> GroupVersionKind:
+    @staticmethod
+    def of(api_version: str, kind: str) -> GroupVersionKind:
         """From an object's own words: ``of("apps/v1", "Deployment")``."""
-        group, slash, version = api_version.rpartition("/")
-        if not version or not kind or (slash and not group) or "/" in group:
-            raise ValueError(
-                f"apiVersion {api_version!r} and kind {kind!r} name no kind (as in apps/v1, Deployment)"
-            )
-        return cls(group, version, kind)
+        return _kind(api_version, kind)
 
     @property
     def api_version(self) -> str:
@@ -45,6 +40,16 @@ class GroupVersionKind:
 
     def __str__(self) -> str:
         return f"{self.api_version} {self.kind}"
+
+
+@lru_cache(maxsize=1_000)  # there are few, and every object says its own
+def _kind(api_version: str, kind: str) -> GroupVersionKind:
+    group, slash, version = api_version.rpartition("/")
+    if not version or not kind or (slash and not group) or "/" in group:
+        raise ValueError(
+            f"apiVersion {api_version!r} and kind {kind!r} name no kind (as in apps/v1, Deployment)"
+        )
+    return GroupVersionKind(group, version, kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +66,10 @@ class Resource:
     categories: tuple[str, ...] = ()
     verbs: tuple[str, ...] = ()
     subresources: tuple[str, ...] = ()
+    gvk: GroupVersionKind = field(init=False, repr=False, compare=False)
 
-    @property
-    def gvk(self) -> GroupVersionKind:
-        return GroupVersionKind(self.group, self.version, self.kind)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gvk", GroupVersionKind(self.group, self.version, self.kind))
 
     @property
     def api_version(self) -> str:

@@ -20,8 +20,8 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta, tzinfo
-from functools import total_ordering
-from typing import ClassVar, Final, Self, TypeVar, overload
+from functools import lru_cache, total_ordering
+from typing import Any, ClassVar, Final, Self, TypeVar, overload
 
 # Newer Pythons read hour 24 as the next midnight; Go does not.
 _TO_THE_SECOND: Final = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2}"
@@ -81,7 +81,9 @@ class _Instant(datetime):
     def from_wire(cls, value: object) -> Self:
         if not isinstance(value, str):
             raise ValueError(f"a time is text, as in '2006-01-02T15:04:05Z', not {value!r}")  # noqa: TRY004
-        return cls.parse(value)
+        kind: Any = cls
+        moment: Self = _parsed(kind, value)
+        return moment
 
     def to_wire(self) -> str:
         if self.tzinfo is not UTC:
@@ -91,6 +93,11 @@ class _Instant(datetime):
 
     def __str__(self) -> str:
         return self.to_wire() if self.tzinfo else self.isoformat()
+
+
+@lru_cache(maxsize=1_000)  # an object says few moments, and says the same ones each time that it is read
+def _parsed(cls: type[_Instant], text: str) -> Any:
+    return cls.parse(text)
 
 
 class Time(_Instant):

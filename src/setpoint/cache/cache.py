@@ -265,6 +265,13 @@ class Cache:
         informers = await self._synced(form, query.namespace)
         return await self.list_live(form, query) if informers is None else select(informers, query)
 
+    def at_once(self, form: Form[Any], key: Key) -> Snapshot | None:
+        """The object, if it is held and nothing need be waited for."""
+        informers = self.informers(form, key.namespace)
+        if self._is_closed or not all(each.is_synced for each in informers):
+            return None
+        return _newest(informers, key)
+
     def peek(self, kind: type[T] | Form[T], key: Key) -> Snapshot | None:
         """The object as it is held just now, without waiting; None if it is not held."""
         return _newest(self.informers(form_of(kind), key.namespace), key)
@@ -297,7 +304,7 @@ class Cache:
 
     async def get_live(self, form: Form[Any], key: Key) -> Snapshot:
         """One object, asked of the server now; NotFound if it is not there, or not among what is declared."""
-        snapshot = await self.client.get(_AsHeld(form), key.name, namespace=key.namespace or None)
+        snapshot = await self.client.get(AsHeld(form), key.name, namespace=key.namespace or None)
         if not self._is_declared(form, snapshot):
             raise NotFound(f"get {form.gvk} {key}", "it is there, but none of the declarations select it")
         return snapshot
@@ -306,7 +313,7 @@ class Cache:
         """What a query means, asked of the server now; of what is declared, where something is."""
         indexes = {name: self._index(form, name) for name in query.index}
         labels = query.labels if query.labels.requirements else None
-        listed = await self.client.list(_AsHeld(form), namespace=query.namespace or None, labels=labels)
+        listed = await self.client.list(AsHeld(form), namespace=query.namespace or None, labels=labels)
         found = [
             snapshot
             for snapshot in listed
@@ -354,11 +361,11 @@ class Cache:
         )
 
 
-class _AsHeld(Form[Snapshot]):
+class AsHeld(Form[Snapshot]):
     """Objects as a store holds them."""
 
-    def __init__(self, like: Form[Any]) -> None:
-        self.gvk, self.resource = like.gvk, like.resource
+    def __init__(self, like: Form[Any], resource: Resource | None = None) -> None:
+        self.gvk, self.resource = like.gvk, resource or like.resource
         self.accept, self.accept_list = like.accept, like.accept_list
 
     def decode(self, data: bytes) -> Snapshot:

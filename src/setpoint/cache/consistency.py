@@ -20,7 +20,7 @@ from setpoint.api.wire import Snapshot
 from setpoint.cache.cache import Cache, Fields, Labels, query_of
 from setpoint.cache.informer import Informer
 from setpoint.cache.store import Query
-from setpoint.cache.writes import Writes, is_past
+from setpoint.cache.writes import Write, Writes, is_past
 from setpoint.client.client import ignore_not_found
 from setpoint.errors import NotFound
 from setpoint.metrics import ControllerMetrics
@@ -92,6 +92,9 @@ class CachedReader:
         form = form_of(kind)
         resource = form.resource or await self.cache.client.resource_of(form)
         key = self.cache.key_of(resource, name, namespace)
+        held = self._at_once(form, key)
+        if held is not None:
+            return form.decode(held.data)
         write = self.writes.of(form.gvk, key)
         is_in_doubt = (write is not None and write.is_in_doubt(_now())) or await self._is_still_unknown(
             form, key.namespace
@@ -139,6 +142,19 @@ class CachedReader:
             if not await self._wait(self.cache.holds(form.gvk), form.gvk, keys, timeout):
                 return False
         return True
+
+    def _at_once(self, form: Form[Any], key: Key) -> Snapshot | None:
+        """The object, if it is held and has all that we wrote; as nearly always."""
+        gvk, writes = form.gvk, self.writes
+        if writes.unknown_until(gvk) is not None or writes.floor(gvk):
+            return None
+        write = writes.of(gvk, key)
+        if write is not None:
+            informers = self.cache.holds(gvk)
+            if write.is_in_doubt(_now()) or not all(_has_seen(each, key, write) for each in informers):
+                return None
+            writes.seen(gvk, key)
+        return self.cache.at_once(form, key)
 
     def _is_unknown(self, form: Form[Any], namespace: str) -> bool:
         """Whether only the server knows what we did to this kind."""
@@ -248,6 +264,12 @@ class Unseen:
                 return False
             self._left.pop()
         return not self._floor or is_past(store.version, self._floor)
+
+
+def _has_seen(informer: Informer, key: Key, write: Write) -> bool:
+    """Whether a watch has brought a write, or need not bring it."""
+    scope, store = informer.scope, informer.store
+    return scope.namespace not in ("", key.namespace) or write.is_seen(scope, store.get(key), store.version)
 
 
 def _now() -> float:

@@ -259,6 +259,8 @@ class Informer:
 async def wait_all_synced(informers: Iterable[Informer], timeout: float) -> None:
     """Wait until all are synced; NotSynced names those that are not, and why."""
     waited_for = [informer for informer in informers if not informer.is_synced]
+    if not waited_for:
+        return
     try:
         async with asyncio.timeout(timeout):
             for informer in waited_for:

@@ -17,6 +17,7 @@ from setpoint.errors import (
     SetpointError,
     Unauthorized,
 )
+from setpoint.version import VERSION
 
 _NAMES = ("completion", "crd", "demo", "dev", "models", "prove", "replay", "run", "up", "why")
 
@@ -65,7 +66,7 @@ _HELP = """Level-triggered Kubernetes controllers in Python, and a cluster to tr
 
 
 @click.group(cls=_Commands, help=_HELP, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="setpoint", message="setpoint %(version)s")
+@click.version_option(VERSION, message="setpoint %(version)s")
 @click.option("--debug", is_flag=True, help="Show where an error came from.")
 def main(*, debug: bool) -> None:
     pass

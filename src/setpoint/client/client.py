@@ -429,6 +429,20 @@ class Client:
             )
         return await self._write("apply", obj, encode(obj), options, subresource=subresource, force=force)
 
+    async def apply_intent(
+        self,
+        kind: type[T] | Form[T],
+        key: Key,
+        intent: RawObject,
+        *,
+        force: bool = False,
+        **options: Unpack[WriteOptions],
+    ) -> T:
+        """``apply`` of an intent in wire form, for the object in the form that is asked for."""
+        form = form_of(kind)
+        resource = form.resource or await self._find(form)
+        return await self._send("apply", form, resource, key, encode(intent), options=options, force=force)
+
     @overload
     async def patch(
         self,
@@ -694,6 +708,22 @@ class Client:
         key = self._key_of(resource, obj, options.get("namespace"))
         if not key.name and verb != "create":
             raise ValueError(f"{verb} {resource.gvk}: the object has no metadata.name")
+        return await self._send(
+            verb, form, resource, key, body, options=options, subresource=subresource, force=force
+        )
+
+    async def _send(
+        self,
+        verb: str,
+        form: Form[T],
+        resource: Resource,
+        key: Key,
+        body: bytes,
+        *,
+        options: WriteOptions,
+        subresource: str = "",
+        force: bool = False,
+    ) -> T:
         call = _call(
             verb,
             resource,

@@ -30,7 +30,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -43,6 +42,7 @@ from setpoint.client.proxy import checked_proxy, proxy_for
 from setpoint.clock import SystemClock
 from setpoint.errors import ConfigError, CredentialError
 from setpoint.net.trust import CertificatePair, expires_at, show_certificate, ssl_context
+from setpoint.version import VERSION
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -362,16 +362,9 @@ _SHOWN = {each.name for each in fields(Config)} - {
 }
 
 
-@cache
 def default_user_agent() -> str:
     """``setpoint/0.1.0 python/3.11 linux``."""
-    from importlib import metadata  # noqa: PLC0415 slow to import, and not needed by who only imports us
-
-    try:
-        name = f"setpoint/{metadata.version('setpoint')}"
-    except metadata.PackageNotFoundError:  # bundled into a program without its metadata
-        name = "setpoint"
-    return f"{name} python/{sys.version_info.major}.{sys.version_info.minor} {sys.platform}"
+    return f"setpoint/{VERSION} python/{sys.version_info.major}.{sys.version_info.minor} {sys.platform}"
 
 
 def _merged(paths: Sequence[Path]) -> kubeconfig.Kubeconfig | None:

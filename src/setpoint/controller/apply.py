@@ -106,6 +106,7 @@ class _Sent:
     intent: bytes
     content: bytes  # of the object, without its status and its managers
     managers: bytes
+    version: str  # the object's then
     until: float
 
 
@@ -133,10 +134,24 @@ class Settled:
         """The server was sent this intent, and answered with this object."""
         self._sent.pop(place, None)  # the newest is last
         self._sent[place] = _Sent(
-            digest(intent), digest(_content(answer)), digest(_managers(answer)), now + self._seconds
+            digest(intent),
+            digest(_content(answer)),
+            digest(_managers(answer)),
+            version_of(answer),
+            now + self._seconds,
         )
         if len(self._sent) > self._limit:
             del self._sent[next(iter(self._sent))]
+
+    def is_still(self, place: Place, intent: Mapping[str, Any], version: str, *, now: float) -> bool:
+        """Whether nobody has written the object since this intent was, so that it need not be read."""
+        sent = self._sent.get(place)
+        return (
+            sent is not None
+            and now < sent.until
+            and sent.version == version != ""
+            and sent.intent == digest(intent)
+        )
 
     def is_result(
         self, place: Place, intent: Mapping[str, Any], live: Mapping[str, Any], *, now: float
@@ -163,6 +178,11 @@ def _managers(obj: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 _MOVING = frozenset({"resourceVersion", "managedFields"})
+
+
+def version_of(obj: Mapping[str, Any]) -> str:
+    """The resourceVersion of an object in wire form."""
+    return (obj.get("metadata") or {}).get("resourceVersion") or ""
 
 
 def digest(value: object) -> bytes:

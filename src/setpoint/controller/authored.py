@@ -24,7 +24,7 @@ import logging
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from setpoint.api.forms import Form, Untyped, form_of_object, key_of
 from setpoint.api.model import Object, as_read
@@ -32,7 +32,7 @@ from setpoint.api.names import Key
 from setpoint.controller.children import Declaring, declare_all, declare_each, declare_each_sync
 from setpoint.controller.context import Context, Means
 from setpoint.controller.finalizer import add_finalizer, finalizers_of, is_going, read_live, remove_finalizer
-from setpoint.controller.owners import AnyObject, identity_of, in_metadata
+from setpoint.controller.owners import AnyObject, in_metadata
 from setpoint.controller.result import Request, Result, plan
 from setpoint.controller.status import (
     Target,
@@ -50,6 +50,7 @@ from setpoint.controller.worker import Log, current_look, describe
 from setpoint.errors import DecodeError, NotFound, TerminalError
 
 Function: TypeAlias = Callable[[Any, Any], Any]
+_Sort: TypeAlias = Literal["async generator", "coroutine", "generator", "plain"]
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,7 @@ class Authored:
         self._finalizer = finalizer
         self._owned = owned
         self._verify = verify
+        self._sorts: dict[Function, _Sort] = {}
         self._log = logging.getLogger(f"setpoint.controller.{means.controller}")
 
     def __repr__(self) -> str:
@@ -166,12 +168,14 @@ class Authored:
         self, function: Function, obj: AnyObject, context: Context, children: Declaring
     ) -> _Outcome:
         """Call the function, in whichever of its forms, and see to what it declares."""
-        kind = _bare(function)
-        is_declarative = inspect.isasyncgenfunction(kind) or inspect.isgeneratorfunction(kind)
+        sort = self._sorts.get(function)
+        if sort is None:
+            sort = self._sorts[function] = _sort(function)
+        is_declarative = sort in ("generator", "async generator")
         answer: Any = None
-        if inspect.isasyncgenfunction(kind):
+        if sort == "async generator":
             await declare_each(children, function(obj, context))
-        elif inspect.iscoroutinefunction(kind):
+        elif sort == "coroutine":
             answer = await function(obj, context)
         else:
             answer = await self._run_plain(function, obj, context, children)
@@ -240,7 +244,7 @@ class _Read:
         return cls(
             form_of_object(obj),
             key_of(obj),
-            identity_of(obj).uid,
+            in_metadata(obj, "uid") or "",
             in_metadata(obj, "resource_version") or "",
             in_metadata(obj, "generation"),
             status_of(obj),
@@ -261,6 +265,15 @@ def _bare(function: Function) -> Any:
         function = function.func
     is_plain = inspect.isfunction(function) or inspect.ismethod(function)
     return function if is_plain else type(function).__call__
+
+
+def _sort(function: Function) -> _Sort:
+    kind = _bare(function)
+    if inspect.isasyncgenfunction(kind):
+        return "async generator"
+    if inspect.iscoroutinefunction(kind):
+        return "coroutine"
+    return "generator" if inspect.isgeneratorfunction(kind) else "plain"
 
 
 def _name(function: Function) -> str:

@@ -222,6 +222,8 @@ class ReconcileClient(Client):
                 timeout=timeout,
             )
         read = self._reader().get(kind, name, namespace=namespace)
+        if timeout is None:
+            return await read
         return await _in_time(read, f"get {form_of(kind).gvk} {name}", timeout)
 
     def list(
@@ -255,6 +257,8 @@ class ReconcileClient(Client):
 
         async def read() -> _List[T]:
             reading = self._reader().list(kind, owner=owner, index=index, **select)
+            if timeout is None:
+                return await reading
             return await _in_time(reading, f"list {form_of(kind).gvk}", timeout)
 
         return _Cached(read)
@@ -299,7 +303,7 @@ def _no_object(data: bytes) -> NoReturn:
     raise AssertionError(f"a cache decodes by itself, and not these {len(data)} bytes")
 
 
-async def _in_time(read: Awaitable[T], doing: str, timeout: float | None) -> T:
+async def _in_time(read: Awaitable[T], doing: str, timeout: float) -> T:
     try:
         async with asyncio.timeout(timeout) as deadline:
             return await read

@@ -22,6 +22,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any, TypeAlias, TypedDict, TypeVar, Unpack, cast, overload
 
 from setpoint.api.forms import Form, Untyped, form_of, form_of_object, key_of
@@ -31,6 +32,8 @@ from setpoint.api.names import GroupVersionKind, Key, Resource
 from setpoint.api.patches import MergePatch, merge_diff
 from setpoint.api.requests import Propagation
 from setpoint.api.times import Time
+from setpoint.api.wire import Snapshot
+from setpoint.cache.cache import AsHeld
 from setpoint.client.client import Client, SelectOptions
 from setpoint.clock import SystemClock
 from setpoint.controller.apply import (
@@ -42,6 +45,7 @@ from setpoint.controller.apply import (
     intent_of,
     managers_of,
     move_string_data,
+    version_of,
 )
 from setpoint.controller.client import ReconcileClient
 from setpoint.controller.event_series import EventType, Happening
@@ -118,8 +122,9 @@ class Context:
     ) -> None:
         self._means = means
         self._primary = primary
+        self._me = identity_of(primary)
         self.client = means.client
-        self.request = key_of(primary)
+        self.request = Key(self._me.namespace, self._me.name)
         self.log = log
         self.reasons = reasons
         self.applied: set[tuple[str, str, Key]] = set()  # group, kind and key of what was applied
@@ -152,7 +157,7 @@ class Context:
         """
         resource = await self.client.resource_of(kind)
         select = {**select, "namespace": self._namespace(resource, select.get("namespace"))}
-        owner = identity_of(self._primary).uid if owned else None
+        owner = self._me.uid if owned else None
         return await self.client.list(kind, owner=owner, **select)
 
     # Writing.
@@ -177,27 +182,34 @@ class Context:
                 "claim every field; build one with only the fields you want, or use create_or_patch"
             )
         form = form_of_object(desired)
-        resource = await self.client.resource_of(form)
-        prepared = self._prepare(desired, resource, owned=owned)
-        intent = intent_of(prepared, resource)
-        key = key_of(prepared)
+        resource = form.resource or await self.client.resource_of(form)
+        intent = self._intent(desired, resource, owned=owned)
+        key = key_of(intent)
         self.applied.add((form.gvk.group, form.gvk.kind, key))
-        data = await self._read(form, resource, key)
-        live = None if data is None else Untyped(form.gvk, resource).decode(data)
+        held = await self._read(form, resource, key)
+        place = (form.gvk, key)
+        if held is not None and self._means.settled.is_still(
+            place, intent, held.metadata.resource_version, now=_now()
+        ):
+            return form.decode(held.data)
+        live = None if held is None else Untyped(form.gvk, resource).decode(held.data)
         if owned and live is not None:
             check_controller(self._primary, live)  # before the server refuses it, less plainly
-        place = (form.gvk, key)
         paths = [()] if live is None else self._changes(place, intent, live)
-        if data is not None and not paths:
-            return form.decode(data)
-        answer = await self.client.apply(prepared, force=force, field_manager=self._means.field_manager)
+        if held is not None and not paths:
+            return form.decode(held.data)
+        answer = await self.client.apply_intent(
+            form, key, intent, force=force, field_manager=self._means.field_manager
+        )
         wire = _as_answered(answer, form)
         self._means.settled.remember(place, intent, wire, now=_now())
-        if live is None or _version(live) != _version(wire):
+        if live is None:
+            self._note(form.gvk, key, {(): digest(intent)})
+        elif version_of(live) != version_of(wire):
             # What differs even now was no reason to send: the server writes it in another way.
             unsure = changes(intent, wire, self._means.field_manager)
             written = [path for path in paths if path not in unsure] or paths
-            self._note(form.gvk, key, dict.fromkeys(written, digest(intent)), live)
+            self._note(form.gvk, key, dict.fromkeys(written, digest(intent)), lambda: live)
         return answer
 
     def _changes(self, place: Place, intent: RawObject, live: RawObject) -> _List[Path]:
@@ -247,7 +259,7 @@ class Context:
     ) -> ObjectT:
         self._mutate(new, mutate, key, owned=owned)
         made: Any = await self.client.create(cast("Any", new), field_manager=self._means.field_manager)
-        self._note(form_of_object(new).gvk, key, {(): b"created"}, None)
+        self._note(form_of_object(new).gvk, key, {(): b"created"})
         return cast("ObjectT", made)
 
     async def _patch(
@@ -279,7 +291,7 @@ class Context:
             field_manager=self._means.field_manager,
         )
         if in_metadata(patched, "resource_version") != version:
-            self._note(form.gvk, key, values, to_wire(current))
+            self._note(form.gvk, key, values, partial(to_wire, current))
         return patched
 
     def _mutate(self, obj: ObjectT, mutate: Callable[[ObjectT], object], key: Key, *, owned: bool) -> None:
@@ -430,40 +442,41 @@ class Context:
         else:
             obj["metadata"] = {**(obj.get("metadata") or {}), "namespace": self.request.namespace}
 
-    def _prepare(self, desired: AnyObject, resource: Resource, *, owned: bool) -> Any:
-        """A copy, with all that we add to what the author desires."""
-        prepared = copy.deepcopy(desired)
-        self._place(prepared, resource)
-        label = {LABEL: self._means.label}
-        if isinstance(prepared, Object):
-            prepared.metadata.labels = {**(prepared.metadata.labels or {}), **label}
-        else:
-            metadata = prepared.setdefault("metadata", {})
-            metadata["labels"] = {**(metadata.get("labels") or {}), **label}
+    def _intent(self, desired: AnyObject, resource: Resource, *, owned: bool) -> RawObject:
+        """What the author desires, in wire form, with all that we add to it."""
+        intent = intent_of(desired, resource)
+        metadata = intent["metadata"] = intent.get("metadata") or {}
+        metadata["labels"] = {**(metadata.get("labels") or {}), LABEL: self._means.label}
+        self._place(intent, resource)
         if owned:
-            set_controller_reference(self._primary, prepared)
+            set_controller_reference(self._primary, intent, resource=resource)
         if resource.gvk == _SECRET:
-            move_string_data(prepared)
-        return prepared
+            move_string_data(intent)
+        return intent
 
-    async def _read(self, form: Form[Any], resource: Resource, key: Key) -> bytes | None:
+    async def _read(self, form: Form[Any], resource: Resource, key: Key) -> Snapshot | None:
         try:
-            return await self.client.get(_Bytes(form, resource), key.name, namespace=key.namespace or None)
+            return await self.client.get(AsHeld(form, resource), key.name, namespace=key.namespace or None)
         except NotFound:
             return None
 
     def _note(
-        self, kind: GroupVersionKind, key: Key, values: dict[Path, bytes], live: dict[str, Any] | None
+        self,
+        kind: GroupVersionKind,
+        key: Key,
+        values: dict[Path, bytes],
+        live: Callable[[], dict[str, Any]] = dict,
     ) -> None:
         """Tell the detector of hot loops what was written, and others what it found out."""
         means = self._means
-        others = {
-            manager
-            for path in list(values)[:_NAMED]
-            for manager in managers_of(live or {}, path, besides=means.field_manager)
-        }
-        primary = identity_of(self._primary)
-        ours = {(primary.gvk.group, primary.gvk.kind, self.request), (kind.group, kind.kind, key)}
+
+        def others() -> tuple[str, ...]:
+            found, paths = live(), list(values)[:_NAMED]
+            named = (managers_of(found, path, besides=means.field_manager) for path in paths)
+            return tuple(sorted({manager for managers in named for manager in managers}))
+
+        me = self._me
+        ours = {(me.gvk.group, me.gvk.kind, self.request), (kind.group, kind.kind, key)}
         is_own_doing = bool(self.reasons) and all(
             each.kind is not None
             and each.key is not None
@@ -472,7 +485,7 @@ class Context:
         )
         found = means.hot_loops.wrote(
             self.request,
-            Write(kind, key, values, tuple(sorted(others)), is_own_doing),
+            Write(kind, key, values, others, is_own_doing),
             now=_now(),
             generation=in_metadata(self._primary, "generation"),
         )
@@ -487,18 +500,7 @@ class Context:
 
     def note_status(self, values: dict[Path, bytes]) -> None:
         """Tell the detector of hot loops which fields of the status were written."""
-        me = identity_of(self._primary)
-        self._note(me.gvk, self.request, values, to_wire(self._primary))
-
-
-class _Bytes(Form[bytes]):
-    """Objects as they came."""
-
-    def __init__(self, like: Form[Any], resource: Resource) -> None:
-        self.gvk, self.resource = like.gvk, resource
-
-    def decode(self, data: bytes) -> bytes:
-        return data
+        self._note(self._me.gvk, self.request, values, partial(to_wire, self._primary))
 
 
 def _as_answered(obj: Any, form: Form[Any]) -> dict[str, Any]:
@@ -509,7 +511,3 @@ def _as_answered(obj: Any, form: Form[Any]) -> dict[str, Any]:
 
 def _now() -> float:
     return asyncio.get_running_loop().time()
-
-
-def _version(wire: dict[str, Any]) -> str:
-    return cast("str", (wire.get("metadata") or {}).get("resourceVersion") or "")

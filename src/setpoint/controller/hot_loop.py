@@ -18,7 +18,7 @@ No clock, log or metric here: time comes in as ``now``.  Fed by ``context.py``; 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from setpoint.api.names import GroupVersionKind, Key
@@ -47,7 +47,7 @@ class Write:
     kind: GroupVersionKind
     key: Key
     values: Mapping[Path, bytes]
-    others: tuple[str, ...] = ()  # managers that have set these fields, too
+    others: Callable[[], tuple[str, ...]] = tuple  # gives the managers that have set these fields, too
     is_own_doing: bool = False  # nothing changed but this object and the one it is made for
 
 
@@ -166,7 +166,7 @@ class HotLoops:
             write.kind,
             write.key,
             tuple(sorted(map(say, times))),
-            write.others,
+            write.others(),
             len(longest) + 1,
             now - longest[0],
             is_fight=bool(fought),

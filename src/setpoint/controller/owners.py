@@ -9,33 +9,43 @@ Objects are typed or plain dicts in wire form, and are changed in place.  Pure: 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from setpoint.api.forms import key_of
 from setpoint.api.metaclass import wire_name
 from setpoint.api.model import Object, OwnerReference, from_wire, to_wire
-from setpoint.api.names import GroupVersionKind
+from setpoint.api.names import GroupVersionKind, Resource
 from setpoint.errors import AlreadyOwned
 
 AnyObject: TypeAlias = Object | dict[str, Any]
 
 
-def set_controller_reference(owner: AnyObject, obj: AnyObject, *, block_owner_deletion: bool = True) -> None:
+def set_controller_reference(
+    owner: AnyObject,
+    obj: AnyObject,
+    *,
+    block_owner_deletion: bool = True,
+    resource: Resource | None = None,
+) -> None:
     """Make ``owner`` the controller of ``obj``: it is deleted with it, and its changes bring up the owner.
 
     An object of a namespaced kind that does not say its namespace gets the owner's.  AlreadyOwned if it has
-    another controller, ValueError if it lives where its owner cannot be.
+    another controller, ValueError if it lives where its owner cannot be.  ``resource`` says where the object
+    is kept, for one that is no model.
     """
     reference = _reference(owner, controller=True, block_owner_deletion=block_owner_deletion)
-    _check_place(owner, obj)
-    check_controller(owner, obj)
+    _check_place(owner, obj, resource)
+    _check_controller(reference, obj)
     _put(obj, reference)
 
 
 def check_controller(owner: AnyObject, obj: AnyObject) -> None:
     """AlreadyOwned if an object has another controller than ``owner``."""
-    reference, other = _reference(owner), controller_of(obj)
+    _check_controller(_reference(owner), obj)
+
+
+def _check_controller(reference: OwnerReference, obj: AnyObject) -> None:
+    other = controller_of(obj)
     if other is None or _is_same(other, reference):
         return
     doing = f"make {owner_text(reference)} the controller of {object_text(obj)}"
@@ -82,8 +92,7 @@ def owners_of(obj: AnyObject) -> list[OwnerReference]:
     return [from_wire(OwnerReference, reference) for reference in references]
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(NamedTuple):
     """What an object says about which one it is."""
 
     gvk: GroupVersionKind
@@ -128,13 +137,15 @@ def _reference(owner: AnyObject, **more: bool) -> OwnerReference:
     return OwnerReference(api_version=gvk.api_version, kind=gvk.kind, name=me.name, uid=me.uid, **more)
 
 
-def _check_place(owner: AnyObject, obj: AnyObject) -> None:
-    if (identity_of(owner).gvk, key_of(owner)) == (identity_of(obj).gvk, key_of(obj)):
+def _check_place(owner: AnyObject, obj: AnyObject, resource: Resource | None = None) -> None:
+    it, me = identity_of(obj), identity_of(owner)
+    if (me.gvk, me.namespace, me.name) == (it.gvk, it.namespace, it.name):
         raise ValueError(f"{object_text(owner)} cannot own itself")
-    home = key_of(owner).namespace
+    home = me.namespace
     if not home:  # an owner without a namespace may own anything
         return
-    if _is_cluster_scoped(obj):
+    resource = resource or getattr(type(obj), "resource", None)
+    if resource is not None and not resource.namespaced:
         raise ValueError(
             f"{object_text(owner)} cannot own {object_text(obj)}, which belongs to no namespace: the garbage "
             "collector would delete it; clean it up in a finalizer instead"
@@ -151,11 +162,6 @@ def _check_place(owner: AnyObject, obj: AnyObject) -> None:
             f"{object_text(owner)} cannot own {object_text(obj)}, which is in another namespace: the garbage "
             f"collector would delete it; put it into {home}, or clean it up in a finalizer instead"
         )
-
-
-def _is_cluster_scoped(obj: AnyObject) -> bool:
-    resource = getattr(type(obj), "resource", None)
-    return resource is not None and not resource.namespaced
 
 
 def _is_same(one: OwnerReference, other: OwnerReference) -> bool:

@@ -22,6 +22,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from itertools import count
 from secrets import token_hex
+from types import TracebackType
 from typing import Any, TypeAlias
 
 from setpoint.api.names import GroupVersionKind, Key
@@ -112,6 +113,36 @@ class Looked:
     wrote: tuple[Written, ...] = ()  # the first ``MOST_WRITTEN``
 
 
+class _Surrounding:
+    """What was put around every look; if it fails, that is logged, and the look goes on without."""
+
+    __slots__ = ("_inner", "_look", "_make")
+
+    def __init__(self, make: Callable[[Look], AbstractContextManager[object]], look: Look) -> None:
+        self._make = make
+        self._look = look
+        self._inner: AbstractContextManager[object] | None = None
+
+    def __enter__(self) -> None:
+        try:
+            inner = self._make(self._look)
+            inner.__enter__()
+            self._inner = inner
+        except Exception:
+            self._look.log.exception("%r raised before a look at %s", self._make, self._look.request)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._inner is None:
+            return
+        try:
+            self._inner.__exit__(kind, raised, None)
+        except Exception as error:
+            if error is not raised:
+                self._look.log.exception("%r raised after a look at %s", self._make, self._look.request)
+
+
 class Worker:
     """What the workers of one controller share; each of them is a ``run``."""
 
@@ -174,7 +205,7 @@ class Worker:
         look = self._look_at(taken)
         began = self.running[taken.key] = _now()
         self._metrics.active_workers.inc()
-        with looking(look), self._surrounded(look):
+        with looking(look), _Surrounding(self.around, look):
             try:
                 outcome = await self._reconcile(look)
             finally:
@@ -182,30 +213,6 @@ class Worker:
                 self._metrics.active_workers.dec()
                 self._metrics.seconds.observe(seconds)
             self._follow(look, taken.priority, outcome, began + seconds, seconds)
-
-    @contextmanager
-    def _surrounded(self, look: Look) -> Iterator[None]:
-        """What was put around every look; if it fails, that is logged, and the look goes on without."""
-        around: AbstractContextManager[object] | None = None
-        try:
-            around = self.around(look)
-            around.__enter__()
-        except Exception:
-            around = None
-            look.log.exception("%r raised before a look at %s", self.around, look.request)
-        raised: BaseException | None = None
-        try:
-            yield
-        except BaseException as error:
-            raised = error
-            raise
-        finally:
-            if around is not None:
-                try:
-                    around.__exit__(type(raised) if raised else None, raised, None)
-                except Exception as error:
-                    if error is not raised:
-                        look.log.exception("%r raised after a look at %s", self.around, look.request)
 
     def _look_at(self, taken: _Taken) -> Look:
         identity = f"{self._prefix}-{next(self._count)}"
@@ -228,9 +235,9 @@ class Worker:
 
     async def _reconcile(self, look: Look) -> Result | BaseException | None:
         """What the reconciler returned or raised."""
-        deadline = asyncio.timeout(self._timeout)
+        deadline = None if self._timeout is None else asyncio.timeout(self._timeout)
         try:
-            async with deadline:
+            async with deadline or nullcontext():
                 answer: object = await self._reconciler.reconcile(look.request)
             if answer is None or isinstance(answer, Result):
                 return answer
@@ -242,11 +249,11 @@ class Worker:
         except SystemExit as error:
             return RuntimeError(f"it called for the end of the process: SystemExit({error})")
         except Exception as error:  # noqa: BLE001 - whatever it is, it is handled: it is the outcome
-            if deadline.expired() and isinstance(error, TimeoutError):
+            if deadline is not None and deadline.expired() and isinstance(error, TimeoutError):
                 return TimeoutError(f"it took longer than {self._timeout:g} s and was cancelled")
             return error
         finally:
-            if deadline.expired():
+            if deadline is not None and deadline.expired():
                 self._metrics.timeouts.inc()
 
     def _follow(

@@ -1,7 +1,7 @@
 """OpenTelemetry spans, one for each reconcile, where somebody collects them.
 
-Without the package ``opentelemetry-api`` (``pip install setpoint[tracing]``) there are none; with it, but
-without an SDK, its own tracer drops them.  Where spans go is for the program to say, by OpenTelemetry's own
+Without the package ``opentelemetry-api`` (``pip install setpoint[tracing]``) there are none, nor while no
+SDK is set up, which may come later.  Where spans go is for the program to say, by OpenTelemetry's own
 settings.  Spans that the author's code makes in a reconcile are children of its span.
 
 A span has no object's data: which controller, which key, why, and what came of it.
@@ -10,29 +10,36 @@ A span has no object's data: which controller, which key, why, and what came of 
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING
+from types import ModuleType
+from typing import Any, Final
 
 from setpoint.api.names import Key
 from setpoint.controller.worker import Look, Looked
 
-if TYPE_CHECKING:
-    from opentelemetry.trace import Tracer
+_NO_SPAN: Final = nullcontext()
 
 
 class Tracing:
     """Makes the spans."""
 
     def __init__(self) -> None:
-        self._tracer = _tracer()
+        self._trace: Any = _opentelemetry()
+        self._tracer: Any = self._trace and self._trace.get_tracer("setpoint")
 
     def __repr__(self) -> str:
-        return f"<Tracing {'with' if self._tracer else 'without'} OpenTelemetry>"
+        return f"<Tracing {'with' if self._trace else 'without'} OpenTelemetry>"
+
+    @property
+    def _is_collected(self) -> bool:
+        """Whether anybody wants spans: one that is dropped costs as much as a small reconcile."""
+        trace = self._trace
+        return trace and not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
 
     def around(self, look: Look) -> AbstractContextManager[object]:
         """A span for one reconcile."""
-        if self._tracer is None:
-            return nullcontext()
-        return self._tracer.start_as_current_span(
+        if not self._is_collected:
+            return _NO_SPAN
+        span: AbstractContextManager[object] = self._tracer.start_as_current_span(
             f"reconcile {look.controller}",
             attributes={
                 "setpoint.controller": look.controller,
@@ -42,23 +49,22 @@ class Tracing:
                 "setpoint.reasons": [str(reason) for reason in look.reasons],
             },
         )
+        return span
 
     def record(self, _controller: str, _request: Key, looked: Looked) -> None:
         """What came of it; to be told inside of ``around``."""
-        if self._tracer is None:
+        if not self._is_collected:
             return
-        from opentelemetry.trace import StatusCode, get_current_span  # noqa: PLC0415 - it is there
-
-        span = get_current_span()
+        span = self._trace.get_current_span()
         span.set_attribute("setpoint.result", looked.came_to)
         span.set_attribute("setpoint.failures", looked.failures)
         if looked.error:
-            span.set_status(StatusCode.ERROR, looked.error)
+            span.set_status(self._trace.StatusCode.ERROR, looked.error)
 
 
-def _tracer() -> Tracer | None:
+def _opentelemetry() -> ModuleType | None:
     try:
         from opentelemetry import trace  # noqa: PLC0415 - optional, and slow to import
     except ImportError:
         return None
-    return trace.get_tracer("setpoint")
+    return trace
