@@ -48,7 +48,7 @@ def test_a_command_is_read_when_it_is_asked_for() -> None:
         text=True,
     )
     read = {name for name in told.stdout.split() if name.startswith("setpoint.")}
-    assert read == {"setpoint.cli", "setpoint.cli.main", "setpoint.errors"}
+    assert read == {"setpoint.cli", "setpoint.cli.main", "setpoint.errors", "setpoint.version"}
 
 
 def test_the_version_is_that_of_the_package() -> None:

@@ -6,7 +6,8 @@ import gc
 
 import pytest
 
-from setpoint.net.arriving import Arrived, Arriving
+from setpoint.net.arriving import SMALL, Arrived, Arriving
+from setpoint.net.transport import Request
 
 POST = b"POST /a?b=%20c HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello"
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -146,6 +147,43 @@ def test_a_body_of_chunks_is_too_long_once_it_is() -> None:
     assert told == [False, True]
     (found,) = arriving.feed(b"0\r\n\r\n")
     assert found.is_too_long
+
+
+def test_how_long_a_body_may_be_is_asked_of_its_head_before_any_of_it_is_kept() -> None:
+    asked: list[str] = []
+
+    def most_body(request: Request) -> int:
+        assert request.body is None
+        asked.append(request.target)
+        return 10 * SMALL if request.headers.get("who") == "friend" else SMALL
+
+    arriving = Arriving(5 * SMALL, most_body=most_body)
+    head = b"POST /%d HTTP/1.1\r\nWho: %b\r\nContent-Length: %d\r\n\r\n"
+    for number, (who, length, is_too_long) in enumerate(
+        [
+            (b"friend", 5 * SMALL, False),
+            (b"friend", 5 * SMALL + 1, True),
+            (b"stranger", SMALL, False),
+            (b"stranger", SMALL + 1, True),
+        ]
+    ):
+        assert not arriving.feed(head % (number, who, length))
+        assert arriving.is_too_long == is_too_long
+        (found,) = arriving.feed(b"x" * length)
+        assert found.is_too_long == is_too_long
+        assert (found.request.body is None) == is_too_long
+    assert asked == ["/0", "/1", "/3"], "what is small is anybody's"
+    chunks = (
+        b"POST /4 HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1001\r\n" + b"x" * 4097 + b"\r\n0\r\n\r\n"
+    )
+    (found,) = arriving.feed(chunks)
+    assert found.is_too_long
+    assert asked[-1] == "/4"
+
+
+def test_a_request_tells_how_much_is_kept_of_it() -> None:
+    (found,) = Arriving(5).feed(POST)
+    assert len(b"/ahellohostxcontent-length5") <= found.size <= len(POST)
 
 
 def test_who_asks_first_is_known_until_the_body_has_come() -> None:

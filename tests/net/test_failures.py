@@ -48,6 +48,17 @@ async def test_a_port_where_nobody_listens() -> None:
     )
 
 
+async def test_a_name_of_several_addresses_where_nobody_listens(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def addresses(*_: object, **__: object) -> list[object]:
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (f"127.0.0.{last}", 1)) for last in (2, 3)]
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", addresses)
+    error = await failure(HttpTransport(Endpoint("http://several.example:1")))
+
+    assert isinstance(error, ConnectionFailed)
+    assert "several.example:1 refuses connections" in str(error)
+
+
 async def test_a_name_that_does_not_exist() -> None:
     error = await failure(HttpTransport(Endpoint("https://no-such-host.invalid:6443")))
 

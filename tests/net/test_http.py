@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from setpoint.errors import AnswerLost, ConfigError
+from setpoint.errors import AnswerLost, ConfigError, ConnectionFailed
 from setpoint.net.http import Endpoint, HttpTransport
 from setpoint.net.listen import Answer, serve
 from setpoint.net.transport import Request
@@ -290,6 +292,29 @@ async def test_tls_connections_are_kept_while_the_context_is_the_same_and_not_lo
     assert len(connections) == 2, "one for each context"
 
 
+async def test_a_connection_that_was_in_use_while_the_context_changed_is_not_kept(tmp_path: Path) -> None:
+    go_on = asyncio.Event()
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            if b"/slow" in await head(reader):
+                await go_on.wait()
+            writer.write(OK)
+
+    current = client_context()
+    async with peer(talk, server_context(for_server(), tmp_path)) as port:
+        endpoint = Endpoint(f"https://127.0.0.1:{port}", ssl_context=lambda: current)
+        async with HttpTransport(endpoint) as transport:
+            await whole(transport, get())
+            slow = asyncio.ensure_future(whole(transport, get("/slow")))
+            await asyncio.sleep(0)
+            current = client_context()
+            await whole(transport, get())
+            go_on.set()
+            assert await slow == b"ok"
+            assert [kept.tls for kept in transport._idle] == [current]
+
+
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "POST"])
 async def test_a_request_on_a_kept_connection_that_dies_is_lost_and_not_sent_again(method: str) -> None:
     requests: list[bytes] = []
@@ -390,6 +415,137 @@ async def test_a_proxy_is_told_where_to_and_who_and_hears_nothing_else(tmp_path:
     assert b"hush" not in seen[0]
 
 
+async def test_a_proxy_of_a_server_without_tls_is_told_where_to_in_each_request() -> None:
+    seen: list[bytes] = []
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            seen.append(await head(reader))
+            writer.write(OK)
+
+    async with peer(talk) as proxy:
+        endpoint = Endpoint("http://10.0.0.1:8080/k8s/", proxy=f"http://me:p%40w@127.0.0.1:{proxy}")
+        async with HttpTransport(endpoint) as transport:
+            for _ in range(2):
+                assert await whole(transport, get("/api?x=1")) == b"ok"
+
+    assert seen[0] == seen[1]
+    lines = seen[0].split(b"\r\n")
+    assert lines[0] == b"GET http://10.0.0.1:8080/k8s/api?x=1 HTTP/1.1"
+    assert b"Host: 10.0.0.1:8080" in lines
+    assert b"Proxy-Authorization: Basic bWU6cEB3" in lines
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+async def test_a_proxy_may_be_reached_over_tls(scheme: str, tmp_path: Path) -> None:
+    seen: list[bytes] = []
+    context = client_context()
+    identity = server_context(for_server(), tmp_path)
+    server = identity if scheme == "https" else None
+    talk = proxying(seen) if scheme == "https" else counting([])
+    async with peer(talk, identity) as proxy, peer(counting([]), server) as port:
+        endpoint = Endpoint(
+            f"{scheme}://127.0.0.1:{port}",
+            ssl_context=lambda: context,
+            proxy=f"https://me:pw@127.0.0.1:{proxy}",
+        )
+        async with HttpTransport(endpoint) as transport:
+            for _ in range(2):
+                assert await whole(transport, get()) == b"ok"
+    assert len(seen) == (scheme == "https")
+
+
+async def test_what_a_proxy_says_before_it_is_asked_is_not_the_servers() -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await head(reader)
+        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n" + OK)
+        await forever()
+
+    context = client_context()
+    async with peer(talk) as proxy:
+        endpoint = Endpoint(
+            "https://127.0.0.1:1", ssl_context=lambda: context, proxy=f"http://127.0.0.1:{proxy}"
+        )
+        error = await failure(HttpTransport(endpoint))
+    assert isinstance(error, ConnectionFailed)
+    assert "broke off before it had connected" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("request_", "said"),
+    [
+        (Request("GET", "/a b"), "target"),
+        (Request("GET", "/ HTTP/1.1\r\nX: y\r\n\r\nGET /"), "target"),
+        (Request("GET", "/\xe4"), "target"),
+        (Request("GET\r\n", "/"), "target"),
+        (Request("GET", "/", {"X": "a\r\nY: b"}), "'X'"),
+        (Request("GET", "/", {"X": "a\0"}), "'X'"),
+        (Request("GET", "/", {"X: y\r\nZ": "a"}), "not a header"),
+        (Request("GET", "/", {"X y": "a"}), "not a header"),
+        (Request("POST", "/", {"Transfer-Encoding": "chunked"}, b"0\r\n\r\n"), "Transfer-Encoding"),
+    ],
+)
+async def test_what_would_become_another_request_is_not_sent(request_: Request, said: str) -> None:
+    connections: list[int] = []
+    async with peer(counting(connections)) as port, at(port) as transport:
+        with pytest.raises(ValueError, match=said):
+            await transport(request_)
+    assert not connections
+
+
+async def test_a_header_takes_the_place_of_our_own_and_none_says_how_long_the_body_is() -> None:
+    seen: list[bytes] = []
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for _ in range(2):
+            seen.append(await head(reader))
+            writer.write(OK)
+            await reader.readexactly(2)
+
+    async with peer(talk) as port, at(port) as transport:
+        for headers in ({"host": "elsewhere", "ACCEPT": "x/y", "Content-Length": "7"}, {}):
+            await whole(transport, Request("POST", "/", headers, b"{}"))
+
+    first, second = (sorted(line.lower() for line in one.split(b"\r\n") if b":" in line) for one in seen)
+    assert first == [
+        b"accept-encoding: gzip",
+        b"accept: x/y",
+        b"content-length: 2",
+        b"host: elsewhere",
+        b"user-agent: setpoint",
+    ]
+    assert b"accept: */*" in second
+    assert b"content-length: 2" in second
+
+
+@pytest.mark.parametrize(("method", "said"), [("GET", 0), ("HEAD", 0), ("POST", 1), ("DELETE", 1)])
+async def test_a_request_that_might_have_a_body_says_that_it_has_none(method: str, said: int) -> None:
+    seen: list[bytes] = []
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        seen.append(await head(reader))
+        writer.write(OK)
+
+    async with peer(talk) as port, at(port) as transport:
+        await (await transport(Request(method, "/"))).close()
+    assert seen[0].count(b"Content-Length: 0\r\n") == said
+
+
+async def test_the_headers_that_are_remembered_are_few_and_forgotten_at_the_end() -> None:
+    async with serve(echo) as address, at(address.port) as transport:
+        for number in range(200):
+            request = Request("GET", "/", {"Authorization": f"Bearer {number}"})
+            assert f"Bearer {number}".encode() in await whole(transport, request)
+        assert len(transport._written) <= 64
+    assert not transport._written
+
+
+def test_loading_it_loads_nothing_that_only_websockets_need() -> None:
+    code = "import sys, setpoint.net.http; print(*sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert not {"aiohttp", "yarl", "multidict", "cryptography"} & set(done.stdout.split())
+
+
 @pytest.mark.parametrize("talk", [says(), says(b"rubbish\r\n\r\n"), says(OK[:-1])])
 @pytest.mark.parametrize("upgrade", [(), ("v5.channel.k8s.io",)])
 async def test_no_error_shows_the_credentials_that_were_sent(talk: Talk, upgrade: tuple[str, ...]) -> None:
@@ -410,7 +566,21 @@ async def test_no_repr_shows_credentials() -> None:
 
 @pytest.mark.parametrize(
     "server",
-    ["", "10.0.0.1:6443", "ftp://10.0.0.1", "https://", "https://u:hush@h", "https://h?q=1", "https://h:x"],
+    [
+        "",
+        "10.0.0.1:6443",
+        "ftp://10.0.0.1",
+        "https://",
+        "https://u:hush@h",
+        "https://h?q=1",
+        "https://h#f",
+        "https://h:x",
+        "https://h:99999",
+        "https://a..b",
+        "https://a b",
+        f"https://{'a' * 64}.b",
+        "https://[::1",
+    ],
 )
 async def test_a_server_address_that_makes_no_sense_is_refused_at_once(server: str) -> None:
     with pytest.raises(ConfigError) as caught:
@@ -425,15 +595,14 @@ async def test_a_proxy_of_an_unknown_kind_is_refused_at_once(proxy: str) -> None
     assert_no_secret(caught.value)
 
 
-@pytest.mark.parametrize("good", [0, 1], ids=["at once", "a turn of the loop later"])
-async def test_a_request_that_is_no_longer_wanted_is_not_sent(good: int) -> None:
-    """Its check is asked when there is a connection, and as late as can be."""
-    asked = 0
+async def test_a_request_that_is_no_longer_wanted_is_not_sent() -> None:
+    """Its check is asked when there is a connection: what changed while that was made is seen."""
+    wanted, asked = True, 0
 
     def check() -> None:
         nonlocal asked
         asked += 1
-        if asked > good:
+        if not wanted:
             raise LookupError("no longer wanted")
 
     seen: list[str] = []
@@ -443,8 +612,40 @@ async def test_a_request_that_is_no_longer_wanted_is_not_sent(good: int) -> None
         return Answer(body=b"done")
 
     async with serve(app) as address, at(address.port) as transport:
+        asking = asyncio.ensure_future(transport(Request("PATCH", "/unwanted", {}, b"{}", (), check)))
+        await asyncio.sleep(0)
+        assert asked == 0, "there is no connection yet"
+        wanted = False
+        with pytest.raises(LookupError, match="no longer wanted"):
+            await asking
+        assert await whole(transport, get("/wanted")) == b"done"
         with pytest.raises(LookupError, match="no longer wanted"):
             await transport(Request("PATCH", "/unwanted", {}, b"{}", (), check))
-        assert await whole(transport, get("/wanted")) == b"done"
-        assert await whole(transport, Request("PATCH", "/fine", {}, b"{}", (), lambda: None)) == b"done"
+        wanted = True
+        assert await whole(transport, Request("PATCH", "/fine", {}, b"{}", (), check)) == b"done"
+        assert len(transport._connections) == 1, "what was not asked leaves the connection as it was"
     assert seen == ["/wanted", "/fine"]
+
+
+async def test_nothing_runs_between_the_check_and_the_first_byte() -> None:
+    """What would run in between is what the check cannot know of."""
+    turns: list[str] = []
+
+    async with serve(echo) as address, at(address.port) as transport:
+        await whole(transport, get())
+        (connection,) = transport._connections
+        write = connection.transport.write
+
+        def written(data: bytes) -> None:
+            turns.append("written")
+            write(data)
+
+        def check() -> None:
+            asyncio.get_running_loop().call_soon(turns.append, "another's turn")
+            turns.append("asked")
+
+        connection.transport.write = written  # type: ignore[method-assign,assignment]
+        await whole(transport, Request("PUT", "/", {}, b"x" * 100_000, (), check))
+
+    assert turns[:2] == ["asked", "written"]
+    assert "another's turn" in turns

@@ -565,6 +565,73 @@ async def test_an_answer_that_nobody_reads_holds_back_the_next_and_not_the_other
         assert asked == ["/1", get().target]
 
 
+async def test_who_is_not_known_is_refused_by_its_head_and_nothing_of_its_body_is_kept() -> None:
+    seen: list[Request] = []
+
+    async def app(request: Request) -> Answer:
+        seen.append(request)
+        return Answer(body=b"ok")
+
+    def most_body(request: Request) -> int:
+        return 2**20 if "who" in request.headers else 0
+
+    async with serve(app, max_body=2**20, most_body=most_body, slowest=5) as address:
+        for expects in (b"", b"Expect: 100-continue\r\n"):
+            async with wire(address) as (reader, writer):
+                writer.write(b"POST / HTTP/1.1\r\n%bContent-Length: 1000000\r\n\r\n" % expects)
+                assert (await head(reader)).startswith(b"HTTP/1.1 413 "), "before any of it was sent"
+        async with wire(address) as (reader, writer):
+            writer.write(b"POST / HTTP/1.1\r\nWho: me\r\nContent-Length: 1000000\r\n\r\n" + b"x" * 1_000_000)
+            assert (await head(reader)).startswith(b"HTTP/1.1 200 ")
+    assert [len(each.body or b"") for each in seen] == [1_000_000]
+
+
+async def test_of_requests_that_wait_only_so_much_is_read_however_many_are_sent() -> None:
+    begun, let_go = asyncio.Event(), asyncio.Event()
+
+    async def app(_: Request) -> Answer:
+        begun.set()
+        await let_go.wait()
+        return Answer(body=b"ok")
+
+    one = b"POST / HTTP/1.1\r\nContent-Length: 3000000\r\n\r\n" + b"x" * 3_000_000
+    async with serve(app, max_body=3 * 2**20) as address, wire(address) as (reader, writer):
+
+        async def send() -> None:
+            for _ in range(15):
+                writer.write(one)
+                await writer.drain()
+
+        sending = asyncio.create_task(send())
+        await begun.wait()
+        done, _ = await asyncio.wait({sending}, timeout=1)
+        assert not done, "the rest waits at its sender"
+        let_go.set()
+        for _ in range(15):
+            assert (await head(reader)).startswith(b"HTTP/1.1 200 ")
+            await reader.readexactly(2)
+        await sending
+
+
+async def test_an_answer_of_which_nothing_is_taken_is_not_waited_for() -> None:
+    async def app(_: Request) -> Answer:
+        return Answer(body=b"x" * 50_000_000)
+
+    async def is_served(address: Address) -> bool:
+        async with wire(address) as (reader, writer):
+            writer.write(b"GET / HTTP/1.1\r\n\r\n")
+            try:
+                return bool(await head(reader))
+            except (EOFError, ConnectionError):
+                return False
+
+    async with serve(app, slowest=0.1, most_connections=1) as address, wire(address) as (reader, writer):
+        writer.write(b"GET / HTTP/1.1\r\n\r\n")
+        await head(reader)  # and of the rest, no more than fits on the way
+        while not await is_served(address):  # as soon as the place is free
+            await asyncio.sleep(0.01)
+
+
 async def test_listening_loads_none_of_the_library_that_sends() -> None:
     code = "import sys, setpoint.net.listen, setpoint.net.loopback; assert 'aiohttp' not in sys.modules"
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", code)

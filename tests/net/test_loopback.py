@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator
 
 import pytest
 
@@ -40,6 +40,26 @@ async def test_headers_of_its_own_are_added_where_there_are_none() -> None:
     assert b"('authorization', 'ours')" in await (await transport(Request("GET", "/"))).read()
     theirs = await (await transport(Request("GET", "/", {"authorization": "theirs"}))).read()
     assert b"('authorization', 'theirs')" in theirs
+
+
+async def test_to_a_head_there_is_no_body_and_a_stream_is_not_begun() -> None:
+    ended = []
+
+    async def stream() -> AsyncIterator[bytes]:
+        try:
+            yield b"never"
+        finally:
+            ended.append("begun")
+
+    bodies: list[bytes | AsyncIterable[bytes]] = [b"text", stream()]
+
+    async def app(_: Request) -> Answer:
+        return Answer(200, {"X": "y"}, bodies.pop())
+
+    for _ in range(2):
+        response = await Loopback(app)(Request("HEAD", "/"))
+        assert (response.status, response.headers["x"], await response.read()) == (200, "y", b"")
+    assert not ended
 
 
 async def test_what_is_checked_at_the_last_moment_may_stop_a_request() -> None:

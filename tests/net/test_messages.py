@@ -115,7 +115,7 @@ async def test_a_peer_that_closes_with_an_error_says_which() -> None:
 
 
 async def test_a_message_longer_than_agreed_is_bad(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("setpoint.net.http.MAX_MESSAGE", 1000)
+    monkeypatch.setattr("setpoint.net.upgraded.MAX_MESSAGE", 1000)
 
     async def talk(websocket: WebSocket) -> None:
         await websocket.send(b"x" * 1001)
@@ -154,7 +154,7 @@ async def pinged(websocket: WebSocket) -> None:
 
 async def test_a_peer_that_answers_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("setpoint.net.messages.HEARTBEAT", 0.02)
-    monkeypatch.setattr("setpoint.net.http.CLOSE_TIMEOUT", 0.02)
+    monkeypatch.setattr("setpoint.net.upgraded.CLOSE_TIMEOUT", 0.02)
 
     async def talk(websocket: WebSocket) -> None:
         await forever()

@@ -7,8 +7,8 @@ Plain values, compared by content.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 
@@ -52,7 +52,7 @@ def _kind(api_version: str, kind: str) -> GroupVersionKind:
     return GroupVersionKind(group, version, kind)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Resource:
     """Where a server keeps the objects of one kind."""
 
@@ -66,10 +66,10 @@ class Resource:
     categories: tuple[str, ...] = ()
     verbs: tuple[str, ...] = ()
     subresources: tuple[str, ...] = ()
-    gvk: GroupVersionKind = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "gvk", GroupVersionKind(self.group, self.version, self.kind))
+    @cached_property
+    def gvk(self) -> GroupVersionKind:
+        return GroupVersionKind(self.group, self.version, self.kind)
 
     @property
     def api_version(self) -> str:

@@ -8,12 +8,15 @@ Promises:
 3. A body that is too long is known to be as soon as its length is, and what still comes of it is dropped.
 4. Neither a head nor a body is kept beyond its limit, in however many pieces it comes.
 5. What follows a body (trailers) is not taken for headers: whoever judges those has not seen it.
+6. How long a body may be is asked of its head alone (``most_body``), before any of it is kept, wherever it
+   is or may become longer than ``SMALL``.
 
 No I/O here.  Fed and drained by ``listen.py``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
@@ -21,8 +24,8 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from setpoint.net.headers import Headers
 from setpoint.net.transport import Request
 
+SMALL: Final = 4 * 2**10  # bytes of a body that anybody may send, whoever it is
 _MOST_HEAD: Final = 128 * 2**10  # bytes of a request's head, and of what follows its body
-
 
 _BESIDES: Final = len(b": \r\n")  # a header's name and value
 
@@ -34,13 +37,20 @@ class Arrived(NamedTuple):
     is_last: bool  # the connection is to be closed after the answer
     is_old: bool  # of HTTP/1.0 or before, which know no chunks
     is_too_long: bool  # the body, which is left out
+    size: int = 0  # bytes of its head and its body, as they are kept
 
 
 class Arriving:
     """The requests of one connection."""
 
-    def __init__(self, max_body: int, certificate: bytes | None = None) -> None:
+    def __init__(
+        self,
+        max_body: int,
+        certificate: bytes | None = None,
+        most_body: Callable[[Request], int] | None = None,
+    ) -> None:
         self._max_body = max_body
+        self._most_body = most_body  # of this request, by its head
         self._certificate = certificate  # the client's, told with each request
         self._parser = HttpRequestParser(self)
         self._whole: list[Arrived] = []
@@ -61,6 +71,7 @@ class Arriving:
         self._unread = 0  # bytes that came since, of what the parser holds and has not told
         self._pieces: list[bytes] = []
         self._size = 0  # of the pieces
+        self._most = self._max_body  # of them
         self.is_too_long = False
         self.request = Request("", "")  # as far as it is known: without its body
 
@@ -122,15 +133,17 @@ class Arriving:
             self.broken = "a body is sent in chunks of HTTP/1.1, and in no other coding"
         elif has_body and parser.should_upgrade():
             self.broken = "an upgrade has no body"  # the parser would take it for the next request
-        elif int(length) > self._max_body:  # the parser let nothing but digits through
-            self.is_too_long = True
-        else:
-            self.expects_leave = has_body and headers.get("expect", "").lower() == "100-continue"
+        elif has_body:
+            announced = int(length)  # the parser let nothing but digits through
+            if self._most_body is not None and (announced > SMALL or coding is not None):
+                self._most = min(self._max_body, self._most_body(self.request))
+            self.is_too_long = announced > self._most
+            self.expects_leave = not self.is_too_long and headers.get("expect", "").lower() == "100-continue"
 
     def on_body(self, piece: bytes) -> None:
         self._size += len(piece)
         self._unread = 0
-        if self._size > self._max_body:
+        if self._size > self._most:
             self.is_too_long = True
             self._pieces.clear()
         elif not self.is_too_long:
@@ -146,7 +159,8 @@ class Arriving:
             request = request._replace(body=pieces[0] if len(pieces) == 1 else b"".join(pieces))
         is_last = not self._parser.should_keep_alive() or request.method == "CONNECT"
         is_old = self._parser.get_http_version() != "1.1"
-        self._whole.append(Arrived(request, is_last, is_old, self.is_too_long))
+        size = self._head + len(request.body or b"")
+        self._whole.append(Arrived(request, is_last, is_old, self.is_too_long, size))
 
 
 def _offers(headers: Headers) -> tuple[str, ...]:

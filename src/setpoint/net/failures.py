@@ -5,17 +5,17 @@ happen), before an answer began (``not_answered``: it may have), before the answ
 With one exception: TLS 1.3 lets a client speak before the server has judged its certificate, and a server
 that then refuses it has not listened.
 
-No I/O here, and no credential gets through: the errors of aiohttp hold headers and proxy passwords, so only
-what the system itself said (``system_error``) is shown or chained.  Used by ``http.py``.
+No I/O here, and no credential gets through: what is shown and chained is what the system itself said.  Used
+by ``http.py``, ``dialing.py`` and ``connection.py``.
 """
 
 from __future__ import annotations
 
 import errno
+import re
+import socket
 import ssl
 from dataclasses import dataclass
-
-import aiohttp
 
 from setpoint.errors import AnswerLost, BadAnswer, ConnectionFailed, TransportError
 
@@ -40,87 +40,104 @@ class Way:
     connect_timeout: float = 30.0
 
 
-def system_error(error: BaseException) -> BaseException | None:
-    """What the system said, if it was the system that failed."""
-    for said in (
-        getattr(error, "os_error", None),
-        getattr(error, "certificate_error", None),
-        error.__cause__,
-    ):
-        if isinstance(said, OSError | ssl.CertificateError) and not isinstance(said, aiohttp.ClientError):
-            return said
-    return None
-
-
-def not_connected(doing: str, way: Way, error: Exception) -> TransportError:
+def not_connected(doing: str, way: Way, error: Exception) -> ConnectionFailed:
     """Why no connection came about."""
     message, advice = _why_not_connected(way, error)
     return ConnectionFailed(doing, message, advice=advice)
 
 
-def not_answered(doing: str, way: Way, error: Exception) -> TransportError:
-    """Why no answer began, although there was a connection."""
-    match error:
-        case aiohttp.WSServerHandshakeError():
-            return BadAnswer(doing, f"the WebSocket handshake with {way.where} went wrong: {error.message}")
-        case aiohttp.ClientResponseError():  # what aiohttp raises for bytes that it cannot parse
-            said = " ".join(error.message.split())[:TEXT_LIMIT]
-            return BadAnswer(doing, f"what {way.where} answered is not HTTP: {said}")
-        case aiohttp.ClientOSError() if _is_about_our_certificate(error.__cause__):
-            message, advice = _certificate_refused(way, error.__cause__)
-            return ConnectionFailed(doing, message, advice=advice)
-        case aiohttp.ServerDisconnectedError():
-            return AnswerLost(doing, f"{way.where} closed the connection without an answer")
+def proxy_not_reached(doing: str, way: Way, error: OSError) -> ConnectionFailed:
+    """Why there is no connection to the proxy."""
+    if isinstance(error, socket.gaierror):
+        message, advice = _name_not_known(way.proxy, error)
+    else:
+        message, advice = f"the proxy {way.proxy} cannot be reached: {_said(error)}", "is it up?"
+    return ConnectionFailed(doing, message, advice=advice)
+
+
+def proxy_refused(doing: str, way: Way, status: int, reason: str) -> ConnectionFailed:
+    """Why a proxy did not connect; the status is 0 where it said nothing that makes sense."""
+    advice = "ask those who run it"
+    match status:
+        case 0:
+            message = f"the proxy {way.proxy} broke off before it had connected to {way.where}"
+        case 407:
+            message = f"the proxy {way.proxy} asks who we are"
+            advice = "put user:password@ into the proxy's URL"
         case _:
-            why = getattr(system_error(error), "strerror", None)
-            broke = f"the connection to {way.where} broke before an answer came"
-            return AnswerLost(doing, f"{broke}: {why}" if why else broke)
+            refusal = f"{status} {reason[:TEXT_LIMIT]}"
+            message = f"the proxy {way.proxy} would not connect to {way.where}: {refusal}"
+    return ConnectionFailed(doing, message, advice=advice)
 
 
-def cut_short(doing: str, error: Exception) -> TransportError:
-    """Why an answer that began did not end."""
-    if isinstance(error.__cause__, aiohttp.http_exceptions.ContentEncodingError):
-        return BadAnswer(doing, "the answer's body is not the gzip that its headers say it is")
+def not_answered(doing: str, way: Way, error: Exception | None) -> TransportError:
+    """Why no answer began, although there was a connection; None where the peer closed it in order."""
+    if error is None:
+        return AnswerLost(doing, f"{way.where} closed the connection without an answer")
+    if _is_about_our_certificate(error):
+        message, advice = _certificate_refused(way, error)
+        return ConnectionFailed(doing, message, advice=advice)
+    why = getattr(error, "strerror", None)
+    broke = f"the connection to {way.where} broke before an answer came"
+    return AnswerLost(doing, f"{broke}: {why}" if why else broke)
+
+
+def not_http(doing: str, way: Way, why: str) -> BadAnswer:
+    """What came is no answer, or no more of one."""
+    return BadAnswer(doing, f"what {way.where} answered is not HTTP: {why[:TEXT_LIMIT]}")
+
+
+def cut_short(doing: str) -> AnswerLost:
+    """An answer that began did not end."""
     return AnswerLost(doing, "the connection broke before the whole answer had come")
+
+
+def not_gzip(doing: str) -> BadAnswer:
+    return BadAnswer(doing, "the answer's body is not the gzip that its headers say it is")
+
+
+def too_long(doing: str, max_body: int) -> BadAnswer:
+    return BadAnswer(
+        doing,
+        f"the answer is longer than {max_body} bytes",
+        advice="ask for less at once, or raise max_body",
+    )
 
 
 def _why_not_connected(way: Way, error: Exception) -> tuple[str, str | None]:
     """What happened and what to do; None stands for what ConnectionFailed advises anyway."""
-    system = system_error(error)
-    said = getattr(system, "strerror", None) or str(system or "") or type(system or error).__name__
     match error:
-        case aiohttp.ClientConnectorCertificateError():
-            return _certificate_not_trusted(way, system)
-        case aiohttp.ClientConnectorSSLError():
-            return _no_tls(way, system)
-        case aiohttp.ClientHttpProxyError(status=407):
-            return f"the proxy {way.proxy} asks who we are", "put user:password@ into the proxy's URL"
-        case aiohttp.ClientHttpProxyError(status=status, message=message):
-            refusal = f"{status} {message[:TEXT_LIMIT]}"
-            return (
-                f"the proxy {way.proxy} would not connect to {way.where}: {refusal}",
-                "ask those who run it",
-            )
-        case aiohttp.ClientConnectorDNSError():
-            name = (way.proxy or way.where).rpartition(":")[0]
-            return f"the name {name} is not known: {said}", "is it spelled right?"
-        case aiohttp.ClientProxyConnectionError():
-            return f"the proxy {way.proxy} cannot be reached: {said}", "is it up?"
-        case aiohttp.ClientConnectorError(os_error=OSError(errno=errno.ECONNREFUSED)):
-            return f"{way.where} refuses connections", None
-        case aiohttp.ClientConnectorError(os_error=ConnectionError()):
-            return f"{way.where} closed the connection before it was open: {said}", None
-        case aiohttp.ClientConnectorError():
-            return f"{way.where} cannot be reached: {said}", None
-        case TimeoutError():
+        case ssl.CertificateError():
+            return _certificate_not_trusted(way, error)
+        case ssl.SSLError():
+            return _no_tls(way, error)
+        case socket.gaierror():
+            return _name_not_known(way.where, error)
+        case TimeoutError(errno=None):
             return f"no connection to {way.proxy or way.where} within {way.connect_timeout:g} s", None
-        case _ if way.proxy:
-            return (
-                f"the proxy {way.proxy} broke off before it had connected to {way.where}",
-                "ask those who run it",
-            )
+        case OSError() if _number(error) == errno.ECONNREFUSED:
+            return f"{way.where} refuses connections", None
+        case ConnectionError():
+            return f"{way.where} closed the connection before it was open: {_said(error)}", None
         case _:
-            return f"no connection to {way.where}: {said}", None
+            return f"{way.where} cannot be reached: {_said(error)}", None
+
+
+def _name_not_known(where: str, error: BaseException) -> tuple[str, str]:
+    return f"the name {where.rpartition(':')[0]} is not known: {_said(error)}", "is it spelled right?"
+
+
+def _said(error: BaseException | None) -> str:
+    """What the system said."""
+    return (getattr(error, "strerror", None) or str(error or "") or type(error).__name__)[:TEXT_LIMIT]
+
+
+def _number(error: OSError) -> int | None:
+    """The system's number for it.  Of a name with several addresses asyncio tells in words what each said."""
+    if error.errno is not None:
+        return error.errno
+    numbers = set(re.findall(r"\[Errno (\d+)\]", str(error)))
+    return int(numbers.pop()) if len(numbers) == 1 else None
 
 
 def _certificate_not_trusted(way: Way, error: BaseException | None) -> tuple[str, str]:

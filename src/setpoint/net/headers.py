@@ -7,9 +7,19 @@ Knows no HTTP library, so that whoever only listens or loops back loads none of 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TypeVar, overload
+from typing import Final, TypeVar, overload
 
 T = TypeVar("T")
+
+_LOWERED: dict[bytes, str] = {}  # names as they come, in small letters: the same few in every answer
+_REMEMBERED: Final = 256
+
+
+def _lowered(name: bytes) -> str:
+    if len(_LOWERED) >= _REMEMBERED:
+        _LOWERED.clear()
+    _LOWERED[name] = lowered = name.decode("latin-1").lower()
+    return lowered
 
 
 class Headers(Mapping[str, str]):
@@ -22,6 +32,19 @@ class Headers(Mapping[str, str]):
         self._several: dict[str, list[str]] = {}  # of those that came several times, each
         for name, value in pairs:
             self.add(name, value)
+
+    @classmethod
+    def of(cls, fields: Iterable[tuple[bytes, bytes]]) -> Headers:
+        """As they came."""
+        made = cls()
+        values = made._values
+        for name, value in fields:
+            lowered = _LOWERED.get(name) or _lowered(name)
+            if lowered in values:
+                made.add(lowered, value.decode("utf-8", "surrogateescape"))
+            else:
+                values[lowered] = value.decode("utf-8", "surrogateescape")
+        return made
 
     def add(self, name: str, value: str) -> None:
         name = name.lower()

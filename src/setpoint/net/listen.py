@@ -17,7 +17,9 @@ Promises:
    a request as many from its first byte to its last (else 408, or cut where not even its head is there): who
    sends a byte a minute holds nothing for long.
 7. What is answered here and not by the app (408, 413, 500) is worded by ``refuse``.
-8. Requests that were sent at once are answered in turn; while many wait, no more are read.
+8. Requests that were sent at once are answered in turn; while many wait, or much, no more are read.
+9. With ``most_body`` a request is asked about by its head, before its body is kept: who is not known cannot
+   make us hold what it sends.  An answer of which nothing is taken for ``slowest`` seconds is not waited for.
 
 Not here: where a request ends (``arriving.py``), WebSockets (``upgrading.py``), routes, Kubernetes, who may
 ask.  Fed by sockets; drained by the app it is given.  The library that sends is not loaded to listen: that
@@ -49,6 +51,7 @@ _LINGER: Final = 5.0  # seconds in which a refused body may go on coming before 
 _FAREWELL: Final = 1.0  # seconds that a connection has to close when the server leaves
 _LARGE: Final = 64 * 2**10  # a body that is not copied behind its head
 _MOST_WAITING: Final = 16  # requests of one connection: then no more are read
+_MUCH_WAITING: Final = 64 * 2**10  # bytes of them
 _BODILESS: Final = frozenset({HTTPStatus.NO_CONTENT.value, HTTPStatus.NOT_MODIFIED.value})
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
@@ -93,21 +96,25 @@ async def serve(
     *,
     host: str = "127.0.0.1",
     port: int = 0,
-    ssl_context: ssl.SSLContext | None = None,
+    ssl_context: ssl.SSLContext | Callable[[], ssl.SSLContext] | None = None,
     grace: float = 5.0,
     max_body: int = 16 * 2**20,
     most_connections: int | None = None,
     longest_connection: float | None = None,
     longest_idle: float | None = None,
     slowest: float | None = None,
+    most_body: Callable[[Request], int] | None = None,
     refuse: Refuse = refuse_plainly,
     leaving: Callable[[], None] = lambda: None,
 ) -> AsyncIterator[Address]:
     """Listen for the time of an ``async with`` block; ``port=0`` takes a free one.
 
-    ``leaving`` is called once nothing new comes in: time to end what would not end by itself.
+    ``ssl_context`` may be a function, which is asked with each connection: certificates are renewed.
+    ``most_body`` says how long a request's body may be, up to ``max_body``; it sees the head alone, and is
+    asked where the body is not small.  ``leaving`` is called once nothing new comes in: time to end what
+    would not end by itself.
     """
-    server = _Server(app, refuse, max_body, slowest, longest_idle)
+    server = _Server(app, refuse, max_body, most_body, slowest, longest_idle)
     loop = asyncio.get_running_loop()
 
     def accept() -> asyncio.Protocol:
@@ -117,7 +124,10 @@ async def serve(
         server.connections.add(connection)
         if longest_connection is not None:
             loop.call_later(longest_connection, connection.cut)
-        return connection if ssl_context is None else _Securing(connection, ssl_context, slowest)
+        if ssl_context is None:
+            return connection
+        context = ssl_context if isinstance(ssl_context, ssl.SSLContext) else ssl_context()
+        return _Securing(connection, context, slowest)
 
     listening = await loop.create_server(accept, host, port)  # TLS is ours, else who delays it is not counted
     bound = listening.sockets[0].getsockname()
@@ -183,12 +193,19 @@ class _Securing(asyncio.Protocol):
 class _Server:
     """What the connections of one ``serve`` share."""
 
-    def __init__(
-        self, app: App, refuse: Refuse, max_body: int, slowest: float | None, longest_idle: float | None
+    def __init__(  # noqa: PLR0917 - what serve was given
+        self,
+        app: App,
+        refuse: Refuse,
+        max_body: int,
+        most_body: Callable[[Request], int] | None,
+        slowest: float | None,
+        longest_idle: float | None,
     ) -> None:
         self.app = app
         self.refuse = refuse
         self.max_body = max_body
+        self.most_body = most_body
         self.slowest = slowest
         self.longest_idle = longest_idle
         self.connections: set[_Connection] = set()
@@ -231,6 +248,7 @@ class _Connection(asyncio.Protocol):
         self._server = server
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[Arrived] = deque()  # whole, and to be answered in turn
+        self._size = 0  # of those
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None  # runs while a request is coming in
         self._look: asyncio.TimerHandle | None = None  # whether it is idle; not each request starts one anew
@@ -252,7 +270,7 @@ class _Connection(asyncio.Protocol):
         self._transport = transport = cast("asyncio.Transport", transport)  # uvloop's is none by its type
         secured = transport.get_extra_info("ssl_object")
         certificate = secured.getpeercert(binary_form=True) if secured is not None else None
-        self._arriving = Arriving(self._server.max_body, certificate)
+        self._arriving = Arriving(self._server.max_body, certificate, self._server.most_body)
         if (connected := transport.get_extra_info("socket")) is not None:
             connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # the dead are noticed, if late
         self._start_timer()
@@ -268,9 +286,10 @@ class _Connection(asyncio.Protocol):
         if arrived:
             self._stop_timer()
             self._waiting += arrived
+            self._size += sum(each.size for each in arrived)
         if self.task is None:
             self._next()
-        elif len(self._waiting) >= _MOST_WAITING and not self._is_held and self._transport is not None:
+        if self._is_enough() and not self._is_held and self._transport is not None:
             self._is_held = True
             self._transport.pause_reading()
         if self._timer is None and self._is_midway():
@@ -297,6 +316,9 @@ class _Connection(asyncio.Protocol):
         self._is_full = False
         if self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
+
+    def _is_enough(self) -> bool:
+        return len(self._waiting) >= _MOST_WAITING or self._size >= _MUCH_WAITING
 
     # ── Time ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -347,8 +369,10 @@ class _Connection(asyncio.Protocol):
         if self._transport is None or self._is_over:
             return
         if self._waiting:
-            self.task = self._loop.create_task(self._respond(self._waiting.popleft()))
-            if self._is_held and len(self._waiting) < _MOST_WAITING:
+            first = self._waiting.popleft()
+            self._size -= first.size
+            self.task = self._loop.create_task(self._respond(first))
+            if self._is_held and not self._is_enough():
                 self._is_held = False
                 self._transport.resume_reading()
         elif self._arriving.broken:
@@ -430,7 +454,7 @@ class _Connection(asyncio.Protocol):
             self._transport.write(head)
             self._transport.write(body)
         if self._is_full:
-            await self._drain()
+            await self._drain_in_time()
         return is_last
 
     async def _stream(self, arrived: Arrived, answer: Answer, body: AsyncIterable[bytes]) -> bool:
@@ -476,6 +500,20 @@ class _Connection(asyncio.Protocol):
             await self._drained
         finally:
             self._drained = None
+
+    async def _drain_in_time(self) -> None:
+        """The same, as long as the peer takes something now and then; else it is cut."""
+        left: float = float("inf")
+        while self._is_full and self._transport is not None:
+            was, left = left, self._transport.get_write_buffer_size()
+            if left >= was:
+                self.cut()
+                return
+            try:
+                async with asyncio.timeout(self._server.slowest):
+                    await self._drain()
+            except TimeoutError:
+                continue
 
     async def _talk(
         self, request: Request, answer: Answer, talk: Callable[[WebSocket], Awaitable[None]]

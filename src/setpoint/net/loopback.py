@@ -62,6 +62,9 @@ class Loopback:
         if answer.talk is not None:
             raise ConnectionFailed(doing, "a WebSocket needs a socket: serve the app on a port")
         fields = Headers(lines(answer.headers))
+        if request.method == "HEAD":
+            await _closed(answer.body)
+            return _Whole(answer.status, fields, b"")
         if isinstance(answer.body, bytes):
             return _Whole(answer.status, fields, answer.body)
         response = _Streamed(answer.status, fields, answer.body, doing, self._open)
@@ -89,6 +92,12 @@ class Loopback:
             if name not in fields:
                 fields.add(name, value)
         return fields
+
+
+async def _closed(body: bytes | AsyncIterable[bytes]) -> None:
+    """Of a body that nobody is to see, as much is read as over a socket: nothing."""
+    if not isinstance(body, bytes) and (closing := getattr(aiter(body), "aclose", None)) is not None:
+        await closing()
 
 
 class _Whole:

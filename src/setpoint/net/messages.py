@@ -49,8 +49,14 @@ class MessageStream:
         return self._subprotocol
 
     async def send(self, message: bytes) -> None:
+        await self._sent(self._stream.send_bytes(message))
+
+    async def send_text(self, message: bytes) -> None:
+        await self._sent(self._stream.send_frame(message, aiohttp.WSMsgType.TEXT))
+
+    async def _sent(self, sending: Awaitable[None]) -> None:
         try:
-            await self._stream.send_bytes(message)
+            await sending
         except (aiohttp.ClientError, OSError) as error:
             raise AnswerLost(self._doing, "the connection is gone, a message was not sent") from error
 

@@ -156,6 +156,15 @@ def read_subject(certificate: bytes) -> Subject:
     )
 
 
+def organizations_asked(request: bytes) -> list[str]:
+    """What a request for a certificate, in PEM, says that its subject is in; nothing if it cannot be read."""
+    try:
+        found = x509.load_pem_x509_csr(request)
+    except ValueError:
+        return []
+    return [str(one.value) for one in found.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)]
+
+
 class SigningKey:
     """A key of our own to sign with, and to know what we signed."""
 

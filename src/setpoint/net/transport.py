@@ -43,6 +43,9 @@ class WebSocket(Protocol):
 
     async def send(self, message: bytes) -> None: ...
 
+    async def send_text(self, message: bytes) -> None:
+        """One that is marked as text, which it must be, in UTF-8."""
+
     async def receive(self) -> bytes | None:
         """The next binary or text message as bytes; None once the peer has closed."""
 

@@ -60,6 +60,15 @@ def ssl_context(
     return context
 
 
+def server_context(certificate: CertificatePair) -> ssl.SSLContext:
+    """TLS for a server that shows ``certificate``, and speaks HTTP/1.1 alone: HTTP/2 is not offered."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    show_certificate(context, certificate)
+    return context
+
+
 def show_certificate(context: ssl.SSLContext, pair: CertificatePair) -> None:
     """Let connections made with ``context`` show this certificate when asked for one."""
     if not _PEM_CERTIFICATE.search(pair.certificate):
