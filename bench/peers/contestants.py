@@ -37,7 +37,7 @@ class Contestant:
     program: str  # the folder
     asked: dict[str, str] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
-    slow: int = 1  # how many times less of an endless work it is given
+    slow: int = 1  # how many times less it is given, where figures are for each object or event
 
     def command(self) -> list[str]:
         return _BUILT[self.program]()

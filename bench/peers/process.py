@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Final
 
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
-_LONGEST: Final = 120.0  # seconds that one line may take
+_LONGEST: Final = 240.0  # seconds that one line may take
 _QUIET: Final = 1.5  # seconds in which nothing more should come after a reconcile is done
 _GRACE: Final = 10.0
 
@@ -83,7 +83,7 @@ def compete(
         except Failed as failure:
             log.seek(0)
             said = log.read().decode(errors="replace")[-2_000:]
-            raise Failed(f"{name}, asked for {dict(asked)}: {failure}\n{said}") from None
+            raise Failed(f"{name}: {failure}; asked for {dict(asked)}\n{said}") from None
         finally:
             process.kill()
     return run

@@ -15,11 +15,14 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shutil
+import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from bench import server as embedded
 from bench.peers import contestants
 from bench.peers.rounds import Result
 from setpoint.testing.kube import ETCD, KUBERNETES
@@ -31,6 +34,7 @@ CHART: Final = ROOT / "docs" / "benchmarks.svg"
 README: Final = ROOT / "README.md"
 BEGIN: Final = "<!-- benchmarks: begin -->"
 END: Final = "<!-- benchmarks: end -->"
+LIMIT: Final = "limit: curl"
 
 # Of each work: what it is called, and its figures: a name, a head for its column, how it is written, and
 # whether the report also has it as a ratio to ours.
@@ -39,6 +43,7 @@ _CPU: Final[Column] = ("cpu", "CPU s", ".2f", True)
 _WALL: Final[Column] = ("wall", "wall s", ".2f", True)
 _PEAK: Final[Column] = ("peak_megabytes", "peak MB", ".0f", False)
 _REQUESTS: Final[Column] = ("requests", "requests", ".0f", False)
+_MORE_IS_BETTER: Final = {"events_per_second", "operations_per_second", "operations_per_cpu_second"}
 WORKS: Final[dict[str, tuple[str, list[Column]]]] = {
     "sync": (
         "Filling a cache",
@@ -97,7 +102,6 @@ WORKS: Final[dict[str, tuple[str, list[Column]]]] = {
             ("idle_megabytes", "idle MB", ".0f", True),
         ],
     ),
-    "growth": ("Growth", [_CPU, _WALL, _PEAK, ("exponent", "exponent", ".2f", False)]),
 }
 
 # What is promised: ours divided by theirs, in the same run.
@@ -107,26 +111,34 @@ BARS: Final[list[Bar]] = [
     ("sync", "Workloads", "cpu", "controller-runtime, unstructured", "at most", 0.25),
     ("sync", "Workloads", "cpu", "controller-runtime, typed, plain LIST", "at most", 0.5),
     ("sync", "Pods", "cpu", "controller-runtime, typed", "at most", 1.0),
+    ("sync", "Pods", "cpu", "kopf", "at most", 0.1),
     ("sync", "Workloads", "cpu", "kopf", "at most", 0.1),
     ("sync", "Pods", "bytes_per_object", "controller-runtime, typed", "at most", 0.65),
+    ("sync", "Workloads", "bytes_per_object", "controller-runtime, typed", "at most", 0.65),
     ("sync", "Workloads", "bytes_per_object", "controller-runtime, unstructured", "at most", 0.2),
-    ("sync", "Workloads", "wall", "limit: curl", "at most", 2.0),
+    ("sync", "Pods", "wall", LIMIT, "at most", 2.0),
+    ("sync", "Workloads", "wall", LIMIT, "at most", 2.0),
     ("watch", "Workloads", "events_per_second", "controller-runtime, typed, JSON", "at least", 8),
     ("watch", "Workloads", "events_per_second", "controller-runtime, unstructured", "at least", 8),
     ("watch", "Pods", "events_per_second", "controller-runtime, typed, protobuf", "at least", 3),
+    ("watch", "Pods", "events_per_second", "kopf", "at least", 20),
     ("watch", "Workloads", "events_per_second", "kopf", "at least", 20),
-    ("reconcile", "10 workers", "wall", "controller-runtime", "at most", 1.0),
-    ("reconcile", "10 workers", "cpu", "controller-runtime", "at most", 1.0),
-    ("reconcile", "10 workers", "wall", "kopf", "at most", 0.5),
-    ("reconcile", "10 workers", "cpu", "kopf", "at most", 0.25),
-    ("reconcile", "10 workers", "requests_per_object", "controller-runtime", "at most", 1.0),
+    *(
+        ("reconcile", f" {workers}", figure, "controller-runtime", "at most", 1.0)
+        for workers in ("1 worker", "10 workers", "50 workers")
+        for figure in ("wall", "cpu", "requests_per_object")
+    ),
+    ("reconcile", " 10 workers", "wall", "kopf", "at most", 0.5),
+    ("reconcile", " 10 workers", "cpu", "kopf", "at most", 0.25),
     ("steady", "WebApps", "p99_milliseconds", "controller-runtime", "at most", 1.5),
 ]
 ABSOLUTE: Final[list[tuple[str, str, str, float]]] = [
-    ("queue", "operations_per_cpu_second", "at least", 500_000),
+    ("queue", "operations_per_second", "at least", 500_000),
     ("startup", "idle_megabytes", "at most", 60),
     ("restart", "writes", "at most", 0),
 ]
+_UNITS: Final = {"_s": ", s", "_mb": ", MB", "_ms": ", ms", "_per, s": "s a second"}
+LINEAR: Final = 1.05  # and a little noise
 
 
 def machine() -> dict[str, Any]:
@@ -146,11 +158,21 @@ def machine() -> dict[str, Any]:
         "python": platform.python_version(),
         "kubernetes": KUBERNETES,
         "etcd": ETCD,
+        "go": _said(("go", "env", "GOVERSION")).removeprefix("go"),  # as its module asks for it
+        "rust": _said(("rustc", "--version")).removeprefix("rustc ").partition(" (")[0],
         "contestants": {
             name: contestants.version(name)
             for name in ("setpoint", "controller_runtime", "kube_rs", "kopf", "kubernetes")
         },
     }
+
+
+def _said(command: tuple[str, ...]) -> str:
+    """Its answer, where there is such a program."""
+    if shutil.which(command[0]) is None:
+        return ""
+    where = contestants.FOLDER / "controller_runtime"
+    return subprocess.run(command, cwd=where, check=False, capture_output=True, text=True).stdout.strip()
 
 
 def load() -> list[Result]:
@@ -167,26 +189,39 @@ def keep(work: str, results: list[Result]) -> None:
 # ---- the page --------------------------------------------------------------------------------------
 
 _INTRODUCTION: Final = """\
-Setpoint beside its peers: the same work, the same objects, in turn, medians of the rounds. Every contestant
-is a process of its own, is measured from outside, and must show that it did the whole work. Times and CPU
-seconds begin when a program is loaded and told to go. Only ratios inside a table travel to other machines;
-seconds do not. `make bench` writes this page, `make bench ONLY=sync` one part of it; what each contestant is,
-and how it was set up so that nothing holds it back, stands at the top of its source in `bench/contestants`.
+Setpoint beside its peers: the same work, the same objects, in turn, medians of the rounds (every round's
+figures are in [benchmarks.jsonl](benchmarks.jsonl)). Every contestant is a process of its own, is measured
+from outside, and must show that it did the whole work. Times and CPU seconds begin when a program is loaded
+and told to go. Only ratios inside a table travel to other machines; seconds do not. `make bench` writes this
+page, `make bench ONLY=sync` one part of it; what each contestant is, and how it was set up so that nothing
+holds it back, stands at the top of its source in `bench/contestants`.
 """
 _ABSENT: Final = """\
 cloudcoil 0.6.0 does not take part: its informer keeps the first page of a list, 5,000 objects at most."""
+_LOSSES: Final = """\
+Whatever a peer did with at least 5 percent less than we, in any figure of the tables below; a cache of
+metadata alone is compared with ours of metadata alone. The number is theirs divided by ours (for rates: ours
+by theirs).
+"""
+_PART: Final = """\
+\\* was given so many objects, because it is slow; times and requests are multiplied to stand for all."""
 
 
 def write() -> None:
     results = load()
     CHART.write_text(chart(results))
     PAGE.write_text("\n".join(page(results)) + "\n")
-    readme = README.read_text()
-    if BEGIN in readme and END in readme:
-        head, _, rest = readme.partition(BEGIN)
-        _, _, tail = rest.partition(END)
-        lines = "\n".join(headlines(results))
-        README.write_text(f"{head}{BEGIN}\n{lines}\n{END}{tail}")
+    README.write_text(with_headlines(README.read_text(), results))
+
+
+def with_headlines(readme: str, results: list[Result]) -> str:
+    """The README, with what stands between the marks made anew."""
+    head, begin, rest = readme.partition(BEGIN)
+    _, end, tail = rest.partition(END)
+    if not (begin and end):
+        return readme
+    lines = [*headlines(results), ""] if results else []
+    return f"{head}{BEGIN}\n{chr(10).join(lines)}{END}{tail}"
 
 
 def page(results: list[Result]) -> Iterator[str]:
@@ -194,13 +229,20 @@ def page(results: list[Result]) -> Iterator[str]:
     yield "# Benchmarks"
     yield ""
     yield _INTRODUCTION
-    yield "![CPU and memory, relative to Setpoint](benchmarks.svg)"
+    yield "![CPU and memory of Setpoint and its peers](benchmarks.svg)"
     yield ""
     yield "## What is promised, and what was measured"
+    yield ""
+    yield "Ours divided by theirs, in the same run."
     yield ""
     yield "| work | figure | against | bar | measured | |"
     yield "| --- | --- | --- | --- | --- | --- |"
     yield from bars(results)
+    yield ""
+    yield "## Where we lose"
+    yield ""
+    yield _LOSSES
+    yield from losses(results)
     for work, (title, columns) in WORKS.items():
         mine = [each for each in results if each["work"] == work]
         if mine:
@@ -208,6 +250,7 @@ def page(results: list[Result]) -> Iterator[str]:
             yield f"## {title}"
             yield ""
             yield from tables(mine, columns)
+    yield from growth(results)
     yield from server(results)
     yield ""
     yield _ABSENT
@@ -217,7 +260,7 @@ def bars(results: list[Result]) -> Iterator[str]:
     for work, case, figure, against, most, bar in BARS:
         ratio = ratio_of(results, work, case, figure, against)
         if ratio is not None:
-            what = f"{work}, {case} | {_words(figure)}"
+            what = f"{work}, {case.strip()} | {_words(figure)}"
             yield _bar(what, against, f"{most} {bar:g} times", ratio, (most, bar))
     for work, figure, most, bar in ABSOLUTE:
         for each in results:
@@ -225,8 +268,15 @@ def bars(results: list[Result]) -> Iterator[str]:
                 what = f"{work}, {each['case']} | {_words(figure)}"
                 yield _bar(what, "", f"{most} {bar:,g}", each[figure], (most, bar))
     for each in results:
-        if "exponent" in each and "megabytes" not in each["case"]:
-            yield _bar(f"{each['case']} | exponent", "", "at most 1.05", each["exponent"], ("at most", 1.05))
+        if "exponent" in each:
+            what = each["case"].replace("peak_megabytes", "memory").replace(": exponent of", " |")
+            yield _bar(f"growth, {what}: exponent", "", "at most 1", each["exponent"], ("at most", LINEAR))
+    for each in results:
+        for figure, (title, most, bar) in embedded.BARS.items():
+            if figure in each.get("ratios", {}):
+                asked = f"{most} {bar:g} times"
+                row = (f"server | {title}", "kube-apiserver + etcd", asked, each["ratios"][figure])
+                yield _bar(*row, (most, bar))
 
 
 def _bar(what: str, against: str, asked: str, value: float, limit: tuple[str, float]) -> str:
@@ -234,6 +284,50 @@ def _bar(what: str, against: str, asked: str, value: float, limit: tuple[str, fl
     is_met = value <= bar if most == "at most" else value >= bar
     shown = f"{value:,.0f}" if value >= 1000 else f"{value:.2f}"
     return f"| {what} | {against} | {asked} | {shown} | {'met' if is_met else '**missed**'} |"
+
+
+def losses(results: list[Result]) -> Iterator[str]:
+    """One line to each figure in which a peer is better."""
+    is_any = False
+    for work, (title, columns) in WORKS.items():
+        for case, rows in _cases(results, work):
+            for name, head, _, _ in columns:
+                better = [
+                    f"{row['contestant']} {_times(row, rows, name):.2f}"
+                    for row in rows
+                    if row["contestant"] != LIMIT and not _is_ours(row) and _times(row, rows, name) <= 0.95
+                ]
+                if better:
+                    is_any = True
+                    yield f"- {title}, {case}: **{head}**: {'; '.join(better)}"
+    for each in results:
+        for name, ratio in each.get("ratios", {}).items():
+            worse = 1 / ratio if name.endswith("per_s") else ratio
+            if worse >= 1.05:
+                is_any = True
+                yield f"- The embedded server: **{_words(name)}**: kube-apiserver + etcd {1 / worse:.2f}"
+    if not is_any:
+        yield "Nowhere, this time."
+
+
+def _times(row: Result, rows: list[Result], figure: str) -> float:
+    """How much of ours it needed; 1 where that cannot be said."""
+    form = ", metadata" if "metadata" in row["contestant"] else ""
+    ours = next((each for each in rows if each["contestant"] == f"setpoint{form}"), {})
+    mine, theirs = ours.get(figure), row.get(figure)
+    if not mine or theirs is None:
+        return 1.0
+    return float(mine / theirs if figure in _MORE_IS_BETTER else theirs / mine)
+
+
+def _is_ours(row: Result) -> bool:
+    return str(row["contestant"]).startswith("setpoint")
+
+
+def _cases(results: list[Result], work: str) -> Iterator[tuple[str, list[Result]]]:
+    mine = [each for each in results if each["work"] == work and "case" in each]
+    for case in dict.fromkeys(each["case"] for each in mine):
+        yield case, [each for each in mine if each["case"] == case]
 
 
 def ratio_of(results: list[Result], work: str, case: str, figure: str, against: str) -> float | None:
@@ -248,34 +342,79 @@ def ratio_of(results: list[Result], work: str, case: str, figure: str, against: 
 
 
 def tables(results: list[Result], columns: list[Column]) -> Iterator[str]:
-    where: dict[str, Any] = next((each["machine"] for each in results if "machine" in each), {})
-    for case in dict.fromkeys(each["case"] for each in results if "case" in each):
-        rows = [each for each in results if each.get("case") == case]
+    for case, rows in _cases(results, results[0]["work"]):
         shown = [column for column in columns if any(column[0] in row for row in rows)]
-        heads = [
-            head for _, title, _, is_ratio in shown for head in ([title, "to ours"] if is_ratio else [title])
-        ]
         ours = next((row for row in rows if row["contestant"] == "setpoint"), {})
+        limit = next((row for row in rows if row["contestant"] == LIMIT), {})
+        heads = [head for column in shown for head in _heads(column, limit)]
         yield f"### {case}"
         yield ""
         yield f"| contestant | {' | '.join(heads)} |"
         yield f"| --- | {' | '.join('---:' for _ in heads)} |"
         for row in rows:
-            cells = [cell for column in shown for cell in _cells(row, ours, column)]
-            failed = " (failed)" if "failed" in row else ""
-            yield f"| {row['contestant']}{failed} | {' | '.join(cells)} |"
+            cells = [cell for column in shown for cell in _cells(row, ours, limit, column)]
+            yield f"| {_name(row, ours)} | {' | '.join(cells)} |"
         yield ""
+        if any(_is_part(row, ours) for row in rows):
+            yield _PART
+            yield ""
+    where: dict[str, Any] = next((each["machine"] for each in results if "machine" in each), {})
     yield f"*{_where(where)}*"
 
 
-def _cells(row: Result, ours: Result, column: Column) -> list[str]:
+def _name(row: Result, ours: Result) -> str:
+    failed = f" (failed: {row['failed']})" if "failed" in row else ""
+    part = f" \\*{row['objects']:,.0f}" if _is_part(row, ours) else ""
+    return f"{row['contestant']}{part}{failed}"
+
+
+def _is_part(row: Result, ours: Result) -> bool:
+    return bool(row.get("objects", 0) < ours.get("objects", 0) and "objects" in row)
+
+
+def _heads(column: Column, limit: Result) -> list[str]:
+    name, title, _, is_ratio = column
+    return [
+        title,
+        *(["to ours"] if is_ratio else []),
+        *(["to the limit"] if is_ratio and name in limit else []),
+    ]
+
+
+def _cells(row: Result, ours: Result, limit: Result, column: Column) -> list[str]:
     name, _, form, is_ratio = column
     value = row.get(name)
     cells = ["" if value is None else format(value, form)]
     if is_ratio:
-        mine = ours.get(name)
-        cells.append("" if value is None or not mine else f"{value / mine:.2f}")
+        against = (ours, limit) if name in limit else (ours,)
+        cells += [f"{value / other[name]:.2f}" if value and other.get(name) else "" for other in against]
     return cells
+
+
+def growth(results: list[Result]) -> Iterator[str]:
+    """Of each work its sizes, and the exponents that fit."""
+    mine = [each for each in results if each["work"] == "growth"]
+    if not mine:
+        return
+    yield ""
+    yield "## Growth"
+    yield ""
+    yield "Ours at 1, 4 and 16 times the objects; an exponent of 1 is linear, and nothing may grow faster."
+    yield ""
+    yield "| work | wall s | CPU s | peak MB |"
+    yield "| --- | ---: | ---: | ---: |"
+    for each in mine:
+        if "cpu" in each:
+            row = (each["case"], f"{each['wall']:.2f}", f"{each['cpu']:.2f}", f"{each['peak_megabytes']:.0f}")
+            yield f"| {' | '.join(row)} |"
+    exponents = {each["case"]: each["exponent"] for each in mine if "exponent" in each}
+    for what in dict.fromkeys(case.partition(":")[0] for case in exponents):
+        found = (exponents.get(f"{what}: exponent of {name}") for name in ("wall", "cpu", "peak_megabytes"))
+        cells = ("" if each is None else f"**{each:.2f}**" for each in found)
+        yield f"| {what}: exponent | {' | '.join(cells)} |"
+    yield ""
+    where: dict[str, Any] = next((each["machine"] for each in mine if "machine" in each), {})
+    yield f"*{_where(where)}*"
 
 
 def _where(where: dict[str, Any]) -> str:
@@ -284,24 +423,37 @@ def _where(where: dict[str, Any]) -> str:
     versions = ", ".join(f"{name.replace('_', '-')} {said}" for name, said in where["contestants"].items())
     return (
         f"{where['cores']} cores ({where['processor']}), {where['gigabytes']} GB, {where['system']}; "
-        f"Python {where['python']}, Kubernetes {where['kubernetes']}, etcd {where['etcd']}; {versions}"
+        f"kube-apiserver {where['kubernetes']}, etcd {where['etcd']}; Python {where['python']}, "
+        f"Go {where.get('go')}, Rust {where.get('rust')}; {versions}"
     )
 
 
 def server(results: list[Result]) -> Iterator[str]:
     """The embedded server's own bench has its own figures."""
-    for each in results:
-        if each["work"] == "server" and "setpoint" in each:
+    mine = [each for each in results if each["work"] == "server"]
+    for each in mine:
+        if "ratios" in each:
             yield ""
             yield "## The embedded server against kube-apiserver and etcd"
             yield ""
-            yield "| | setpoint | kube-apiserver + etcd |"
-            yield "| --- | ---: | ---: |"
+            yield f"Both with fsync, over TLS, on 16 connections; memory with {each['pods']:,} pods."
+            yield ""
+            yield "| | setpoint | kube-apiserver + etcd | ours divided by theirs |"
+            yield "| --- | ---: | ---: | ---: |"
             for name, value in each["setpoint"].items():
-                yield f"| {_words(name)} | {value:,} | {each['kube-apiserver'].get(name, '')} |"
+                theirs, ratio = each["kube-apiserver"][name], each["ratios"][name]
+                yield f"| {_words(name)} | {value:,} | {theirs:,} | {ratio:.2f} |"
+            yield ""
+    where: dict[str, Any] = next((each["machine"] for each in mine if "machine" in each), {})
+    if where:
+        yield f"*{_where(where)}*"
 
 
 def _words(figure: str) -> str:
+    """A figure's name, read aloud; the server's bench has its units at the end."""
+    for end, unit in _UNITS.items():
+        if figure.endswith(end):
+            figure = figure.removesuffix(end) + unit
     return figure.replace("_", " ").replace("cpu", "CPU")
 
 

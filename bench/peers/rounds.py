@@ -36,7 +36,7 @@ def alternate(
                     try:
                         runs[name].append(run())
                     except Failed as failure:
-                        failed[name] = str(failure)
+                        failed[name] = str(failure).partition(";")[0]  # what follows is of this machine
                         print(failure, file=sys.stderr)
                 progress.advance(task)
     results = [

@@ -19,7 +19,7 @@ import time
 import urllib.error
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -28,7 +28,10 @@ from bench.peers import objects
 from setpoint.testing.kube import ControlPlane
 
 _AT_ONCE: Final = 100  # puts in one transaction of etcd
-_SERVED: Final = 30.0  # seconds that a new kind may take to be served
+_SERVED: Final = 60.0  # seconds that a new kind, or new objects, may take to be served
+_NAMESPACE: Final = "shop"
+PART: Final = "shop-part"  # the namespace with as many objects as the slow are given
+_LATER: Final = {429, 503, 504}  # what an API server says that has much to take in
 Expected = dict[str, int]
 
 
@@ -147,19 +150,46 @@ class Real:
             else:
                 return
 
-    def load(self, kind: str, count: int) -> Expected:
-        """So many of them into etcd; what it takes to have found them all."""
+    def load(self, kind: str, count: int, part: int) -> tuple[Expected, Expected]:
+        """So many of them into etcd, a part in a namespace of its own; what it takes to have found them all,
+        and that part."""
+        for namespace in (_NAMESPACE, PART):
+            self._create_namespace(namespace)
         group = "" if kind == "Pod" else f"{objects.GROUP}/"
-        prefix = f"/registry/{group}{objects.PLURALS[kind]}/shop/"
+        prefix = f"/registry/{group}{objects.PLURALS[kind]}"
         for begin in range(0, count, 1000):
-            numbers = range(begin, min(begin + 1000, count))
-            self._put({prefix + objects.name_of(number): _stored(kind, number) for number in numbers})
+            stored = {}
+            for number in range(begin, min(begin + 1000, count)):
+                namespace = PART if number < part else _NAMESPACE
+                stored[f"{prefix}/{namespace}/{objects.name_of(number)}"] = _stored(kind, number, namespace)
+            self._put(stored)
+        self._wait(lambda: self.expected(kind)["count"], count, f"{kind}s")
+        return self.expected(kind), self.expected(kind, PART)
+
+    def _wait(self, found: Callable[[], int], count: int, what: str) -> None:
+        """Until the API server has all of them in memory.
+
+        A hundred that came in one transaction have one version: whoever listed while the API server had
+        taken in a part of them would never be told of the rest, since a watch begins after that version.
+        """
         deadline = time.monotonic() + _SERVED
-        while (found := self.expected(kind))["count"] != count:  # it answers from memory, a little late
+        have = 0
+        while have != count:
+            try:
+                have = found()
+            except urllib.error.HTTPError as refused:
+                if refused.code not in _LATER:
+                    raise
             if time.monotonic() > deadline:
-                raise RuntimeError(f"the API server has {found['count']} of {count} {kind}s")
-            time.sleep(0.5)
-        return found
+                raise RuntimeError(f"the API server has {have} of {count} {what}")
+            time.sleep(0.2)
+
+    def _create_namespace(self, name: str) -> None:
+        try:
+            self.ask("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+        except urllib.error.HTTPError as refused:
+            if refused.code != http.client.CONFLICT:  # it is there
+                raise
 
     def _put(self, values: dict[str, bytes]) -> None:
         """Past the API server, which learns of it from etcd as of any write."""
@@ -174,9 +204,11 @@ class Real:
 
     def load_webapps(self, namespace: str, count: int) -> None:
         """A namespace with WebApps that nobody has looked at."""
-        self.ask("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
+        self._create_namespace(namespace)
         prefix = f"/registry/{objects.GROUP}/webapps/{namespace}/"
         self._put({f"{prefix}webapp-{n}": objects.webapp(namespace, n) for n in range(count)})
+        path = f"/apis/{objects.GROUP}/v1/namespaces/{namespace}/webapps?resourceVersion=0"
+        self._wait(lambda: len(self.ask("GET", path)["items"]), count, "WebApps")
 
     def clear(self, namespace: str) -> None:
         """Nothing of it is left, at once."""
@@ -185,13 +217,12 @@ class Real:
             end = prefix[:-1] + bytes([prefix[-1] + 1])
             self._etcd("/v3/kv/deleterange", {"key": _b64(prefix), "range_end": _b64(end)})
 
-    def expected(self, kind: str) -> Expected:
+    def expected(self, kind: str, namespace: str = "") -> Expected:
+        where = f"namespaces/{namespace}/{objects.PLURALS[kind]}" if namespace else objects.PLURALS[kind]
         items: list[Any] = []
         token = ""
         while True:
-            page = self.ask(
-                "GET", f"{objects.PATHS[kind]}/{objects.PLURALS[kind]}?limit=2000&continue={token}"
-            )
+            page = self.ask("GET", f"{objects.PATHS[kind]}/{where}?limit=2000&continue={token}")
             items += [int(each["metadata"]["resourceVersion"]) for each in page["items"]]
             token = page["metadata"].get("continue", "")
             if not token:
@@ -219,8 +250,9 @@ def real() -> Iterator[Real]:
         yield Real(plane)
 
 
-def _stored(kind: str, number: int) -> bytes:
+def _stored(kind: str, number: int, namespace: str) -> bytes:
     document = json.loads(objects.json_of(kind, number, objects.FIRST_VERSION))
+    document["metadata"]["namespace"] = namespace
     del document["metadata"]["resourceVersion"]  # etcd has it
     return json.dumps(document, separators=(",", ":")).encode()
 

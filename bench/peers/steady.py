@@ -25,7 +25,7 @@ from bench.peers.servers import Real, real
 
 OBJECTS: Final = 10_000
 PER_SECOND: Final = 100
-SECONDS: Final = 15
+SECONDS: Final = 10
 WORKERS: Final = 10
 CHANGERS: Final = 4  # connections, so that one slow write does not hold up the next
 

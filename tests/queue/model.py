@@ -68,12 +68,14 @@ class Model:
         self.waiting = [each for each in self.waiting if each.key != key]
         if key in self.taken:
             self.taken[key] = []
+        self._begin_anew()
 
     def remove_after(self, moment: float) -> None:
         self.waiting = [each for each in self.waiting if each.at <= moment]
         for key, asked in self.taken.items():
             if asked and min(at for at, _ in asked) > moment:
                 self.taken[key] = []
+        self._begin_anew()
 
     def remaining(self) -> set[int]:
         return {each.key for each in self.waiting} | {key for key, asked in self.taken.items() if asked}
@@ -84,6 +86,11 @@ class Model:
         if due:
             return min(due, key=lambda each: each.fell_due or 0).at
         return min((each.at for each in self.waiting), default=None)
+
+    def _begin_anew(self) -> None:
+        """Nobody was passed over, where nobody is due."""
+        if all(each.fell_due is None for each in self.waiting):
+            self.passed_over = 0
 
     def _arrival(self) -> int:
         self.arrivals += 1

@@ -287,9 +287,20 @@ class AgainstTheModel(RuleBasedStateMachine):
         assert self.schedule.next_due() == self.model.next_due()
 
 
-def test_no_sequence_of_calls_makes_it_differ_from_the_model() -> None:
+class AgainstTheModelAtAKnownTime(AgainstTheModel):
+    """As a queue asks: never for the past, and it says what time it is."""
+
+    @rule(key=KEYS, after=st.sampled_from([0, 0, 1, 5]), priority=st.sampled_from([0, 0, 0, -1, 2]))
+    def add(self, key: int, after: int, priority: int) -> None:
+        self.schedule.add(key, self.now + after, priority, self.now)
+        self.model.add(key, self.now + after, priority)
+        self.stats()
+
+
+@pytest.mark.parametrize("machine", [AgainstTheModel, AgainstTheModelAtAKnownTime])
+def test_no_sequence_of_calls_makes_it_differ_from_the_model(machine: type[AgainstTheModel]) -> None:
     run_state_machine_as_test(
-        AgainstTheModel, settings=settings(max_examples=300, stateful_step_count=40, deadline=None)
+        machine, settings=settings(max_examples=300, stateful_step_count=40, deadline=None)
     )
 
 
@@ -370,6 +381,25 @@ def test_old_work_under_a_stream_of_fresh_work_leaves_nothing_behind() -> None:
         assert take(schedule, now) == "shop/fresh"
         schedule.done("shop/fresh")
     assert size(schedule) < before + 20_000
+
+
+def test_keys_that_are_asked_for_and_no_longer_asked_for_leave_nothing_behind() -> None:
+    schedule = Schedule[str]()
+    schedule.add("shop/old", 0, 0, 0)
+    before = size(schedule)
+    for now in range(5000):
+        schedule.add("shop/fresh", now, 0, now)
+        schedule.remove("shop/fresh")
+    assert size(schedule) < before + 20_000
+
+
+def test_since_when_a_key_was_taken_is_known_until_it_is_given_back() -> None:
+    schedule = Schedule[str]()
+    schedule.add("shop/a", at=1)
+    assert take(schedule, now=3) == "shop/a"
+    assert schedule.taken_since == {"shop/a": 3}
+    assert schedule.done("shop/a") == 3
+    assert not schedule.taken_since
 
 
 def test_it_says_what_it_holds() -> None:

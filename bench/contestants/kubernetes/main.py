@@ -34,9 +34,12 @@ def settle():
 
 def list_workloads(**kwargs):
     """The custom resource's list, in the form an informer takes: its items have attributes."""
-    answer = client.CustomObjectsApi().list_cluster_custom_object(
-        "bench.setpoint.dev", "v1", "workloads", **kwargs
+    api, kind = (
+        client.CustomObjectsApi(),
+        {"group": "bench.setpoint.dev", "version": "v1", "plural": "workloads"},
     )
+    listed = api.list_namespaced_custom_object if "namespace" in kwargs else api.list_cluster_custom_object
+    answer = listed(**kind, **kwargs)
     return answer if kwargs.get("watch") else Listed(answer)
 
 
@@ -49,9 +52,11 @@ class Listed:
 
 
 def informer():
+    namespace, core = ASKED.get("namespace"), client.CoreV1Api()
     if ASKED["kind"] == "Pod":
-        return SharedInformer(client.CoreV1Api().list_pod_for_all_namespaces)
-    return SharedInformer(list_workloads)
+        pods = core.list_namespaced_pod if namespace else core.list_pod_for_all_namespaces
+        return SharedInformer(pods, namespace=namespace)
+    return SharedInformer(list_workloads, namespace=namespace)
 
 
 def check(objects):

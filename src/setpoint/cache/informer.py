@@ -222,7 +222,7 @@ class Informer:
                 self._writer.unstage(key)
             case Forget() | Doubt():
                 self._writer.forget()
-        for holds, condition in list(self._waiters.items()):
+        for holds, condition in list(self._waiters.items()) if self._waiters else ():
             if not holds.done() and condition():
                 holds.set_result(None)
 

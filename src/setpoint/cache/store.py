@@ -86,7 +86,8 @@ class _Contents:
     size: int = 0
 
     def all_indexes(self) -> list[Index]:
-        return [*self.indexes.values(), *([self.owners] if self.owners is not None else [])]
+        indexes = list(self.indexes.values())
+        return indexes if self.owners is None else [*indexes, self.owners]
 
 
 class Store:
@@ -236,11 +237,12 @@ class Writer:
     def put(self, snapshot: Snapshot) -> list[Seen]:
         """The object is now as given."""
         contents, metadata = self._contents, snapshot.metadata
-        key, version = metadata.key, metadata.resource_version
+        namespace, name, version = metadata.namespace, metadata.name, metadata.resource_version
         self.reach(version)
-        old = self.store.get(key)
+        held = contents.objects.get(namespace)
+        old = None if held is None else held.get(name)
         if old is None:
-            absent_at = self._gone.get(key, self._absent_at)
+            absent_at = self._gone.get(metadata.key, self._absent_at)
             if version and (version == absent_at or is_older(version, absent_at)):
                 return []
             seen = [Seen("ADDED", None, snapshot)]
@@ -250,7 +252,9 @@ class Writer:
             seen = [Seen("DELETED", old, None), Seen("ADDED", None, snapshot)]
         else:
             seen = [Seen("UPDATED", old, snapshot)]
-        contents.objects.setdefault(key.namespace, {})[key.name] = snapshot
+        if held is None:
+            held = contents.objects[namespace] = {}
+        held[name] = snapshot
         contents.size += len(snapshot.data) - (len(old.data) if old is not None else 0)
         for index in contents.all_indexes():
             index.put(snapshot)
@@ -306,7 +310,7 @@ def _difference(before: _Objects, after: _Objects, *, initial: bool) -> Iterator
 
 def _is_same(one: Snapshot, other: Snapshot) -> bool:
     first, second = one.metadata, other.metadata
-    return (first.resource_version, first.uid) == (second.resource_version, second.uid)
+    return first.resource_version == second.resource_version and first.uid == second.uid
 
 
 def _place(snapshot: Snapshot) -> tuple[str, str]:

@@ -15,7 +15,11 @@ def number(version: str) -> int | None:
 
 def is_older(version: str, than: str) -> bool:
     """Whether both can be compared, and the first is the earlier one."""
-    return version.isdecimal() and than.isdecimal() and int(version) < int(than)
+    if not (version.isdecimal() and than.isdecimal()):
+        return False
+    if len(version) == len(than) and version.isascii() and than.isascii():  # as it nearly always is
+        return version < than
+    return int(version) < int(than)
 
 
 def later(one: str, other: str) -> str:

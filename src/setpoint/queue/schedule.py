@@ -13,7 +13,9 @@ flood of low keys (ten thousand objects at start-up) would after a while stand b
 priorities are there to prevent.  This way old work has a share, one turn in ten, and fresh work the rest.
 
 Every call costs O(log n), over time; for a key that is due at once, which is the rule, and taken in its turn,
-O(1): only what is delayed, or raised while it waits, passes through a heap.
+O(1): only what is delayed, or raised while it waits, passes through a heap.  As long as all that is due has
+one priority, which is the rule, too, what is due is one row; only when priorities differ is it kept by
+priority as well, until nothing is due any more.
 
 No clock, task or lock lives here: time comes in as an argument, so every rule can be tested
 without waiting.  ``workqueue.py`` puts asyncio around it.
@@ -76,22 +78,23 @@ class Schedule(Generic[K]):
             raise ValueError(f"patience is how often a key lets others go first: 0 or more, not {patience}")
         # The truth.  A key is in _waiting or in _taken, never in both; in _again only while in _taken.
         self._waiting: dict[K, Asked[K]] = {}
-        self._taken: set[K] = set()
+        self._taken: dict[K, float] = {}  # since when
         self._again: dict[K, Asked[K]] = {}
         # Hints into _waiting: they are not told when what they point to changes, and skipped where it did.
         self._by_time: list[tuple[float, int, Asked[K]]] = []  # what is delayed, as a heap
         self._by_age: deque[Asked[K]] = deque()  # what is due, the longest first
-        self._ranks: dict[int, _Rank[K]] = {}  # what is due, by priority
+        self._priority = 0  # of all that is due, while there are no ranks
+        self._ranks: dict[int, _Rank[K]] = {}  # what is due, by priority, since these differ
         self._urgent: list[int] = []  # the priorities of those, negated, as a heap
         # What came before.
         self._fell_due = 0
+        self._left = 0  # of those that fell due
         self._arrival = count()
         self._patience = patience
         self._passed_over = 0  # how often in a row the key longest due was
 
     def __repr__(self) -> str:
-        due = sum(rank.due for rank in self._ranks.values())
-        waiting = f"{due} due, {len(self._waiting) - due} delayed"
+        waiting = f"{self._due} due, {len(self._waiting) - self._due} delayed"
         return f"<Schedule {waiting}, {len(self._taken)} taken, {len(self._again)} of them again>"
 
     def __len__(self) -> int:
@@ -107,13 +110,24 @@ class Schedule(Generic[K]):
         """How many keys are in workers' hands."""
         return len(self._taken)
 
+    @property
+    def taken_since(self) -> Mapping[K, float]:
+        """What is in workers' hands, and since when."""
+        return self._taken
+
+    @property
+    def _due(self) -> int:
+        return self._fell_due - self._left
+
     def stats(self, now: float) -> ScheduleStats:
         self._fall_due(now)
         longest = self._longest()
-        depth = {priority: rank.due for priority, rank in self._ranks.items() if rank.due}
+        depth = {self._priority: self._due}
+        if self._ranks:
+            depth = {priority: rank.due for priority, rank in self._ranks.items()}
         return ScheduleStats(
-            due=depth,
-            delayed=len(self._waiting) - sum(depth.values()),
+            due={priority: due for priority, due in depth.items() if due},
+            delayed=len(self._waiting) - self._due,
             taken=len(self._taken),
             fell_due=self._fell_due,
             due_since=None if longest is None else longest.at,
@@ -124,14 +138,14 @@ class Schedule(Generic[K]):
         soonest = heapq.nsmallest(most, self._waiting.values(), key=lambda asked: asked.at)
         return [(asked.key, asked.at) for asked in soonest]
 
-    def add(self, key: K, at: float, priority: int = 0, *, now: float | None = None) -> None:
+    def add(self, key: K, at: float, priority: int = 0, now: float | None = None) -> None:
         """Ask for ``key`` to be worked on, no sooner than ``at``; who knows the time may say it."""
         if (asked := self._waiting.get(key)) is not None:
             self._merge(asked, at, priority)
-        elif key not in self._taken:
+        elif not self._taken or key not in self._taken:
             asked = self._waiting[key] = Asked(key, at, priority)
-            if now is not None and at <= now and not self._by_time:
-                self._now_due(asked)
+            if now is not None and at <= now and (not self._by_time or now < self._by_time[0][0]):
+                self._now_due(asked)  # for nothing else is about to
             else:
                 self._delay(asked)
         elif (again := self._again.get(key)) is not None:
@@ -143,26 +157,29 @@ class Schedule(Generic[K]):
         """Hand out the key that is next at ``now``; None if nothing is due."""
         if self._by_time:
             self._fall_due(now)
-        longest = self._longest()
-        if longest is None:
+        if self._fell_due == self._left:
             return None
-        asked = longest
-        if len(self._ranks) > 1 and self._passed_over < self._patience:
-            asked = self._highest()
-        self._passed_over = 0 if asked is longest else self._passed_over + 1
-        self._leave(asked)
-        self._taken.add(asked.key)
+        if self._ranks:
+            asked = self._next()
+            self._leave(asked)
+        else:
+            while (asked := self._by_age.popleft()).order <= _DELAYED:
+                pass
+            self._left += 1
+            asked.order = _GONE
+            del self._waiting[asked.key]
+        self._taken[asked.key] = now
         return asked
 
-    def done(self, key: K) -> None:
-        """Give back a taken key, so that it may be taken again."""
-        try:
-            self._taken.remove(key)
-        except KeyError:
-            raise ValueError(f"{key} is not taken: give back each key once, after it was taken") from None
+    def done(self, key: K) -> float:
+        """Give back a taken key, so that it may be taken again; since when it was taken is the answer."""
+        since = self._taken.pop(key, None)
+        if since is None:
+            raise ValueError(f"{key} is not taken: give back each key once, after it was taken")
         if self._again and (again := self._again.pop(key, None)) is not None:
             self._waiting[key] = again
             self._delay(again)
+        return since
 
     def remove(self, key: K) -> None:
         """No longer ask for ``key``; if it is taken, its worker still has it."""
@@ -192,8 +209,11 @@ class Schedule(Generic[K]):
         if priority > asked.priority:
             before, asked.priority = asked.priority, priority
             if asked.order > _DELAYED:
-                self._ranks[before].lose()
-                self._rank(priority).raised(asked)
+                if self._ranks:
+                    self._ranks[before].lose()
+                    self._rank(priority).raised(asked)
+                else:
+                    self._differ(priority)
 
     def _fall_due(self, now: float) -> None:
         while (asked := self._soonest()) is not None and asked.at <= now:
@@ -202,16 +222,38 @@ class Schedule(Generic[K]):
     def _now_due(self, asked: Asked[K]) -> None:
         self._fell_due += 1
         asked.order = self._fell_due  # with this, it is due
-        if len(self._by_age) > 2 * len(self._waiting) + _SLACK:
-            self._by_age = deque(each for each in self._by_age if each.order > _DELAYED)
         self._by_age.append(asked)
-        (self._ranks.get(asked.priority) or self._rank(asked.priority)).append(asked)
+        if self._ranks:
+            self._rank(asked.priority).append(asked)
+        elif asked.priority != self._priority:
+            self._differ(asked.priority)
+
+    def _differ(self, priority: int) -> None:
+        """One that is due has another priority than all the others."""
+        if self._due == 1:
+            self._priority = priority
+            return
+        for each in self._by_age:
+            if each.order > _DELAYED:
+                self._rank(each.priority).append(each)
 
     def _leave(self, asked: Asked[K]) -> None:
+        """It waits no longer, but stands still in the rows: they are cleared when too much of them is old."""
         del self._waiting[asked.key]
-        if asked.order > _DELAYED:
+        is_due, asked.order = asked.order > _DELAYED, _GONE
+        if not is_due:
+            return
+        self._left += 1
+        if self._fell_due == self._left:
+            self._by_age.clear()
+            self._ranks.clear()
+            self._urgent.clear()
+            self._passed_over = 0
+            return
+        if self._ranks:
             self._ranks[asked.priority].lose()
-        asked.order = _GONE
+        if len(self._by_age) > 2 * len(self._waiting) + _SLACK:
+            self._by_age = deque(each for each in self._by_age if each.order > _DELAYED)
 
     def _delay(self, asked: Asked[K]) -> None:
         if len(self._by_time) > 2 * len(self._waiting) + _SLACK:
@@ -237,8 +279,16 @@ class Schedule(Generic[K]):
             hints.popleft()
         return None
 
+    def _next(self) -> Asked[K]:
+        """Only where something is due, and there are ranks: the highest, or in its turn the longest due."""
+        longest, highest = self._longest(), self._highest()
+        if highest is longest or longest is None or self._passed_over == self._patience:
+            self._passed_over = 0
+            return longest or highest
+        self._passed_over += 1
+        return highest
+
     def _highest(self) -> Asked[K]:
-        """Only where something is due."""
         while not (rank := self._ranks[-self._urgent[0]]).due:
             del self._ranks[-heapq.heappop(self._urgent)]
         return rank.first()

@@ -71,6 +71,9 @@ class _State(Enum):
     DROPPED = "shut down"
 
 
+_OPEN = _State.OPEN  # by a name of its own, because every call looks at it
+
+
 class WorkQueue(Generic[K, R]):
     """The keys ``K`` that need work, and the reasons ``R`` why."""
 
@@ -86,13 +89,12 @@ class WorkQueue(Generic[K, R]):
         self.name = name
         self._schedule = Schedule[K](patience=patience)
         self._backoff = backoff
-        self._state = _State.OPEN
+        self._state = _OPEN
         self._loop: asyncio.AbstractEventLoop | None = None  # the one it is first used in
         self._waiters: deque[asyncio.Future[Taken[K, R]]] = deque()  # while there are any, nothing is due
         self._timer: asyncio.TimerHandle | None = None  # only while someone waits for what is delayed
         self._rings_at: float | None = None
         self._drained = asyncio.Event()
-        self._started: dict[K, float] = {}  # what is taken → since when
         self._failures: dict[K, int] = {}
         self._reasons: dict[K, list[R]] = {}
         self._retries = 0
@@ -105,7 +107,7 @@ class WorkQueue(Generic[K, R]):
     def stats(self) -> QueueStats:
         now = 0.0 if self._loop is None else self._loop.time()
         schedule = self._schedule.stats(now)
-        running = [now - since for since in self._started.values()]
+        running = [now - since for since in self._schedule.taken_since.values()]
         return QueueStats(
             depth=schedule.due,
             delayed=schedule.delayed,
@@ -132,14 +134,14 @@ class WorkQueue(Generic[K, R]):
         the highest of the priorities.  Asked for while it is taken, it is taken again.
         """
         now = self._now()
-        if self._state is not _State.OPEN:
+        if self._state is not _OPEN:
             return
         at = now
         if after:
             if not math.isfinite(after):
                 raise ValueError(f"add {key} to queue {self.name}: it cannot wait for {after} seconds")
             at += max(0.0, after)
-        self._schedule.add(key, at, priority, now=now)
+        self._schedule.add(key, at, priority, now)
         if reason is not None:
             self._remember(key, reason)
         if self._waiters:
@@ -172,14 +174,20 @@ class WorkQueue(Generic[K, R]):
 
     async def get(self) -> K:
         """The longhand of ``next_key()``: call ``done`` with what you got, once, whatever happens."""
-        return (self._take_due() or await self._wait()).key
+        now = self._now()
+        if self._waiters or (asked := self._schedule.take(now)) is None:
+            return (await self._wait()).key
+        if self._reasons:
+            self._reasons.pop(asked.key, None)
+        self._took(asked, now)
+        return asked.key
 
     def done(self, key: K) -> None:
         """Give back a key; if it was asked for meanwhile, it may now be taken again."""
         now = self._now()
-        self._schedule.done(key)
-        self._metrics.worked_seconds.observe(max(0.0, now - self._started.pop(key)))
-        if self._waiters or self._state is not _State.OPEN:
+        worked = now - self._schedule.done(key)
+        self._metrics.worked_seconds.observe(max(0.0, worked))
+        if self._waiters or self._state is not _OPEN:
             self._hand_out(now)
 
     # The end.
@@ -204,11 +212,14 @@ class WorkQueue(Generic[K, R]):
         now = self._now()
         if self._waiters or (asked := self._schedule.take(now)) is None:
             return None
-        taken = self._start(asked, now)
-        self._metrics.waited_seconds.observe(now - asked.at)
-        if self._state is not _State.OPEN:
-            self._hand_out(now)  # it may have been the last
+        taken = self._told(asked)
+        self._took(asked, now)
         return taken
+
+    def _took(self, asked: Asked[K], now: float) -> None:
+        self._metrics.waited_seconds.observe(now - asked.at)
+        if self._state is not _OPEN:
+            self._hand_out(now)  # it may have been the last
 
     async def _wait(self) -> Taken[K, R]:
         now = self._now()
@@ -220,7 +231,7 @@ class WorkQueue(Generic[K, R]):
         except asyncio.CancelledError:
             self._leave(waiter)
             raise
-        self._metrics.waited_seconds.observe(self._started[taken.key] - taken.due_since)
+        self._metrics.waited_seconds.observe(self._schedule.taken_since[taken.key] - taken.due_since)
         return taken
 
     def _leave(self, waiter: asyncio.Future[Taken[K, R]]) -> None:
@@ -238,7 +249,6 @@ class WorkQueue(Generic[K, R]):
             since = self._reasons.pop(taken.key, [])
             for reason in (*taken.reasons, *since):
                 self._remember(taken.key, reason)
-        del self._started[taken.key]
         self._schedule.done(taken.key)
         self._hand_out(self._now())
 
@@ -248,15 +258,15 @@ class WorkQueue(Generic[K, R]):
             if self._waiters[0].done():  # cancelled, and not yet here to say so
                 self._waiters.popleft()
             elif (asked := self._schedule.take(now)) is not None:
-                self._waiters.popleft().set_result(self._start(asked, now))
+                self._waiters.popleft().set_result(self._told(asked))
             else:
                 break
-        if self._state is not _State.OPEN and not self._schedule:
+        if self._state is not _OPEN and not self._schedule:
             self._end()
         self._set_timer()
 
-    def _start(self, asked: Asked[K], now: float) -> Taken[K, R]:
-        self._started[asked.key] = now
+    def _told(self, asked: Asked[K]) -> Taken[K, R]:
+        """With what is known about why."""
         reasons = tuple(self._reasons.pop(asked.key, ())) if self._reasons else ()
         return Taken(asked.key, asked.priority, reasons, asked.at)
 
