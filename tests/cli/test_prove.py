@@ -77,3 +77,27 @@ def test_a_file_that_is_no_plan_is_refused(operator: Path, tmp_path: Path) -> No
     ran = invoke("replay", str(plan), "--operator", str(operator))
     assert ran.exit_code == 1
     assert "this is no plan" in ran.output
+
+
+def test_a_cluster_that_is_not_on_this_machine_is_not_touched_unless_that_is_said(
+    operator: Path, tmp_path: Path
+) -> None:
+    operator.write_text(OPERATOR)
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(
+        """{apiVersion: v1, kind: Config, current-context: prod,
+        contexts: [{name: prod, context: {cluster: prod, user: me}}],
+        clusters: [{name: prod, cluster: {server: "https://192.0.2.1:6443"}}],
+        users: [{name: me, user: {}}]}"""
+    )
+    ran = invoke("prove", str(operator), "--cluster", "--kubeconfig", str(kubeconfig))
+    assert ran.exit_code == 1
+    assert "https://192.0.2.1:6443" in ran.output
+    assert "say --yes" in ran.output
+
+
+def test_what_is_for_a_cluster_is_refused_without_one(operator: Path) -> None:
+    operator.write_text(OPERATOR)
+    ran = invoke("prove", str(operator), "--context", "prod")
+    assert ran.exit_code == 2
+    assert "are for --cluster" in ran.output

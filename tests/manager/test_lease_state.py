@@ -225,6 +225,14 @@ def test_a_lease_that_somebody_labelled_is_still_ours() -> None:
     assert write.version == "5"
 
 
+def test_a_renewal_refused_for_a_change_that_is_not_there_is_not_tried_again_at_once() -> None:
+    state = heard(leader(), Outrun(), now=3)
+    assert step(state, 3) == Read()
+    state = heard(state, Found(leader().record, "1"), now=3)
+    assert step(state, 3) == Wait(3 + OURS.retry_period)
+    assert isinstance(step(state, 3 + OURS.retry_period), Write)
+
+
 def test_a_lease_that_somebody_deleted_is_made_again() -> None:
     state = heard(leader(), Outrun(), now=3)
     state = heard(state, Absent(), now=3)

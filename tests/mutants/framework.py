@@ -19,7 +19,7 @@ from setpoint.client.auth import Credentials
 from setpoint.client.client import Client, ignore_not_found
 from setpoint.controller import Request, Result, builder
 from setpoint.controller.context import Context
-from setpoint.errors import Gone, ServerError, SetpointError
+from setpoint.errors import AnswerLost, Gone, ServerError, SetpointError
 from setpoint.kube.core.v1 import ConfigMap
 from setpoint.manager import epoch, lease, lease_state
 from setpoint.manager.lease_state import Leading
@@ -141,10 +141,15 @@ class Watcher:
     needs_leadership = False
 
     def __init__(
-        self, manager: Manager, *, counts: bool = False, ends_at: tuple[type[Exception], ...] = ()
+        self,
+        manager: Manager,
+        *,
+        counts: bool = False,
+        ends_at: tuple[type[Exception], ...] = (),
+        from_now: bool = False,
     ) -> None:
         self.client = manager.plain_client
-        self.counts, self.ends_at = counts, ends_at
+        self.counts, self.ends_at, self.from_now = counts, ends_at, from_now
         self.names: dict[str, int] = {}
 
     @property
@@ -166,8 +171,18 @@ class Watcher:
                 await asyncio.Event().wait()
             except Gone:
                 version = ""
+            except AnswerLost:
+                if self.from_now:
+                    version = await self._now()
             except SetpointError:
+                version = "" if self.from_now else version
                 await asyncio.sleep(1)
+
+    async def _now(self) -> str:
+        try:
+            return (await self.client.list(ConfigMap, namespace="default")).resource_version
+        except SetpointError:
+            return ""
 
     async def _watch(self, version: str) -> AsyncIterator[str]:
         """The versions it has seen."""
@@ -212,13 +227,17 @@ MAPS = (create(), config_map("x"), config_map("y"), delete_map("x"), delete())
 # ---- V10, S3, I3, X1, C1 ---------------------------------------------------------------------------
 
 
+async def _is_there(where: Any, name: str) -> bool:
+    return await ignore_not_found(where.get(ConfigMap, name, namespace="default")) is not None
+
+
 def waits_for_the_cache(*, wrong: bool) -> Subject:
     async def reconcile(widget: Widget, ctx: Context) -> None:
         await ctx.apply(child(widget, text=widget.spec.text))
         name = widget.metadata.name or ""
-        while wrong:
-            if await ignore_not_found(ctx.client.cache.get(ConfigMap, name, namespace="default")) is not None:
-                break
+        while (
+            wrong and await _is_there(ctx.client.live, name) and not await _is_there(ctx.client.cache, name)
+        ):
             await asyncio.sleep(1)
 
     return operator_of(reconcile)
@@ -311,6 +330,14 @@ MORE: tuple[Mutant, ...] = (
     Mutant("L2", "leads on when the lease cannot be renewed", "L2", ("O12",), plain, breaking=no_deadline),
     Mutant(
         "V3", "counts what it is told twice", "V3", ("O3",), lambda wrong: watches(counts=wrong), steps=MAPS
+    ),
+    Mutant(
+        "V5",
+        "goes on from now when its watch broke",
+        "V5",
+        ("O3",),
+        lambda wrong: watches(from_now=wrong),
+        steps=MAPS,
     ),
     Mutant(
         "V8",

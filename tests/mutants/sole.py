@@ -1,70 +1,160 @@
-"""Finds out which classes of faults, and which oracles, are needed: without which a mutant would live.
+"""Shows that every class of faults and every oracle is needed: without it, a mutant of its own would live.
 
-    python -m tests.mutants.sole [NUMBER…]
+    python -m tests.mutants.sole             drops each, and sees its mutant live: a part of ``make prove``
+    python -m tests.mutants.sole --whole     the same, by every plan with a single fault
+    python -m tests.mutants.sole --matrix    for every mutant, which classes kill it, and by which oracles
 
-For every mutant, every class of faults is tried alone.  A class that is the only one to kill some mutant is
-needed, and so is an oracle without which some mutant is not accused by any class.  This takes long: it is for
-whoever changes the kit, and not for every change.
+A class is dropped by trying all others, an oracle by not asking it.  ``CLASSES`` and ``ORACLES`` say whose
+each mutant is; the matrix is for whoever looks for a new one.  A warning counts where the mutant names its
+class.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
+from typing import Final
 
 from setpoint.testing.proof.prove import prove
-from tests.mutants.operators import Mutant, cloud
-from tests.mutants.table import ALL, say
+from setpoint.testing.proof.report import Report
+from tests.mutants.mutants import ALL, Mutant, say
+from tests.mutants.operators import cloud
 
-CLASSES = (
-    "none", "E1", "E2", "E3", "E4", "E5", "E6", "E2+E2", "V1", "V2", "V3", "V4", "V5", "V6", "V7", "V8", "V9",
-    "V9a", "V10", "S1", "S2", "S3", "I1", "I2", "I3", "L1", "L2", "C1", "C2", "X1",
-)  # fmt: skip
-PLANS = 60  # of a class, at most
+CLASSES: Final = {
+    "E1": "E1",
+    "E2": "E2",
+    "E3": "10",
+    "E4": "E4",
+    "E5": "15",
+    "E6": "E6",
+    "E7": "E7",
+    "V1": "19",
+    "V2": "06",
+    "V3": "V3",
+    "V4": "V4",
+    "V5": "V5",
+    "V6": "08",
+    "V7": "26",
+    "V8": "V8",
+    "V9": "23",
+    "V9a": "27",
+    "V10": "V10",
+    "S1": "S1b",
+    "S2": "S2b",
+    "S3": "29",
+    "S4": "S4",
+    "I1": "O9",
+    "I2": "14",
+    "I3": "I3",
+    "L1": "16",
+    "L2": "L2b",
+    "C1": "17",
+    "C2": "25",
+    "X1": "X1",
+    "M1": "M1",
+}
+ORACLES: Final = {
+    "O1": "25",
+    "O2": "09",
+    "O3": "04",
+    "O4": "20",
+    "O5": "23",
+    "O6": "02",
+    "O7": "O7",
+    "O8": "14",
+    "O9": "O9",
+    "O10": "15",
+    "O11": "O11",
+    "O12": "17",
+    "O13": "O13",
+}
+EVERY: Final = ("none", *CLASSES, "I1+V2", "E4+V1")
+MOST: Final = 8  # plans of a class, for ``make prove``
 
 
-def killers(mutant: Mutant) -> dict[str, list[set[str]]]:
-    """The classes that kill it; by each failing plan, the oracles that accuse it."""
-    found: dict[str, list[set[str]]] = {}
-    for name in CLASSES:
-        with mutant.breaking():
-            report = prove(
-                mutant.mutant,
-                steps=mutant.steps,
-                clouds=[cloud],
-                at_most=mutant.at_most,
-                only=[name],
-                budget=30,
-                most_plans=PLANS,
-                most_failures=3,
-                shrink=False,
-            )
-        # What is wrong without any fault is not the fault's to find.
-        failures = [each for each in report.failures if each.plan.faults or name == "none"]
-        if failures:
-            found[name] = [{finding.oracle for finding in each.findings} for each in failures]
+def mutant_of(number: str) -> Mutant:
+    return next(each for each in ALL if each.number == number)
+
+
+def others(dropped: str) -> list[str]:
+    """Every class but one, alone or in pairs."""
+    return [each for each in EVERY if dropped not in each.split("+")]
+
+
+def tried(
+    mutant: Mutant, classes: Iterable[str], *, without: Iterable[str] = (), most: int | None = None
+) -> Report:
+    """A mutant, by so many plans of each of these classes."""
+    with mutant.breaking():
+        return prove(
+            mutant.mutant,
+            steps=mutant.steps,
+            clouds=[cloud],
+            at_most=mutant.at_most,
+            only=classes,
+            without=without,
+            budget=600,
+            most_failures=1_000,
+            most_of_class=most,
+            shrink=False,
+        )
+
+
+def killers(report: Report, mutant: Mutant) -> dict[str, set[frozenset[str]]]:
+    """By class, which oracles accuse; each set is one plan's."""
+    found: dict[str, set[frozenset[str]]] = {}
+    for failure in report.failures:
+        if not failure.is_warning or failure.plan.id == mutant.killer:
+            oracles = frozenset(finding.oracle for finding in failure.findings)
+            found.setdefault(failure.plan.id, set()).add(oracles)
     return found
 
 
-def main() -> None:
-    alone: dict[str, list[str]] = {}
-    oracles: dict[str, list[str]] = {}
+def told(found: dict[str, set[frozenset[str]]]) -> str:
+    sets = {
+        name: " or ".join("+".join(sorted(each)) for each in sorted(sets, key=sorted))
+        for name, sets in found.items()
+    }
+    return ", ".join(f"{name} ({accused})" for name, accused in sets.items())
+
+
+def matrix(numbers: Iterable[str]) -> None:
     for mutant in ALL:
-        if sys.argv[1:] and mutant.number not in sys.argv[1:]:
+        if not numbers or mutant.number in numbers:
+            report = tried(mutant, EVERY, most=MOST)
+            found = told(killers(report, mutant)) or "lives"
+            say(f"{mutant.number:>4}  {report.plans:>4} plans, {report.seconds:4.1f} s  {found}")
+
+
+def drop(names: Iterable[str], most: int | None) -> int:
+    """Drop each, and see its mutant live; how many do not."""
+    say(f"\n{'':>4}  {'dropped, and its mutant lives':<65}{'plans':>7}")
+    bad = 0
+    for name, number in {**CLASSES, **ORACLES}.items():
+        if names and name not in names:
             continue
-        found = killers(mutant)
-        say(f"{mutant.number:>4}  killed by {', '.join(found) or 'nothing'}")
-        if len(found) == 1:
-            alone.setdefault(next(iter(found)), []).append(mutant.number)
-        accused = [each for plans in found.values() for each in plans]
-        for oracle in set.intersection(*accused) if accused else ():
-            if all(each == {oracle} for each in accused):
-                oracles.setdefault(oracle, []).append(mutant.number)
-    say("")
-    for name in CLASSES:
-        say(f"{name:>6}  alone kills {', '.join(alone.get(name, [])) or '-'}")
-    for name, numbers in sorted(oracles.items()):
-        say(f"{name:>6}  alone accuses {', '.join(numbers)}")
+        mutant = mutant_of(number)
+        is_class = name in CLASSES
+        report = tried(
+            mutant, others(name) if is_class else EVERY, without=() if is_class else [name], most=most
+        )
+        found = killers(report, mutant)
+        bad += bool(found)
+        lives = f"IS KILLED by {told(found)}" if found else "lives"
+        counted = f"{report.plans:>7}   {report.seconds:5.1f} s"
+        say(f"{name:>4}  {mutant.number:>4} {mutant.bug:<52} {lives:<7}{counted}")
+    say(f"{len(CLASSES)} classes and {len(ORACLES)} oracles, {bad} of them not needed")
+    return bad
+
+
+def main() -> int:
+    options = {each for each in sys.argv[1:] if each.startswith("--")}
+    names = [each for each in sys.argv[1:] if each not in options]
+    if "--matrix" in options:
+        matrix(names)
+        return 0
+    return min(1, drop(names, None if "--whole" in options else MOST))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -4,24 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from setpoint.testing.proof.prove import prove
-from tests.mutants.operators import Mutant, cloud
-from tests.mutants.table import ALL, row
-
-# Oracles, each with a mutant that no other accuses; O9 and O13 have tests of their own.
-SOLE = {
-    "O1": "25",
-    "O2": "09",
-    "O3": "04",
-    "O4": "20",
-    "O5": "23",
-    "O6": "02",
-    "O7": "O7",
-    "O8": "14",
-    "O10": "15",
-    "O11": "O11",
-    "O12": "17",
-}
+from setpoint.testing.proof import plans
+from setpoint.testing.proof.oracles import MEANINGS
+from setpoint.testing.proof.plans import At, Fault
+from tests.mutants.mutants import ALL, Mutant
+from tests.mutants.sole import CLASSES, EVERY, ORACLES, killers, mutant_of, others, tried
+from tests.mutants.table import row
 
 
 @pytest.mark.parametrize("mutant", ALL, ids=str)
@@ -33,17 +21,30 @@ def test_the_mutant_is_killed_and_its_twin_lives(mutant: Mutant) -> None:
     assert not found.killed.inconclusive, "a fault that does not strike proves nothing"
 
 
-@pytest.mark.parametrize("oracle", SOLE)
+# Of what is dropped, the nearest relatives are tried, a plan of each; ``make prove`` tries all, and more.
+
+
+@pytest.mark.parametrize("dropped", CLASSES)
+def test_without_the_class_of_faults_its_mutant_lives(dropped: str) -> None:
+    mutant = mutant_of(CLASSES[dropped])
+    assert mutant.killer == dropped, f"{mutant.number} is to be killed by {mutant.killer}"
+    relatives = [each for each in others(dropped) if each[0] == dropped[0]] or ["E1", "I1"]
+    found = killers(tried(mutant, relatives, most=1), mutant)
+    assert found == {}, f"{dropped} is not needed to find that {mutant.bug}"
+
+
+@pytest.mark.parametrize("oracle", ORACLES)
 def test_without_the_oracle_its_mutant_lives(oracle: str) -> None:
-    mutant = next(each for each in ALL if each.number == SOLE[oracle])
-    with mutant.breaking():
-        report = prove(
-            mutant.mutant,
-            steps=mutant.steps,
-            clouds=[cloud],
-            at_most=mutant.at_most,
-            only=[mutant.killer],
-            without=[oracle],
-            most_plans=20,
-        )
-    assert report.failures == [], f"{oracle} is not needed to find that {mutant.bug}\n{report}"
+    mutant = mutant_of(ORACLES[oracle])
+    found = killers(tried(mutant, [mutant.killer], without=[oracle], most=8), mutant)
+    assert found == {}, f"{oracle} is not needed to find that {mutant.bug}"
+
+
+def test_every_class_and_every_oracle_has_a_mutant_of_its_own() -> None:
+    assert set(ORACLES) == set(MEANINGS)
+    assert set(EVERY) == {"none", *CLASSES, "I1+V2", "E4+V1"}
+    at = At("create pods default/a")
+    step = plans.Change("v1", "Pod", "a", {})
+    needs: dict[str, dict[str, object]] = {"Interfere": {"steps": (step,)}, "Alter": {"step": step}}
+    for kind in Fault.__subclasses__():
+        assert kind(at=at, **needs.get(kind.__name__, {})).id in CLASSES, kind

@@ -97,10 +97,11 @@ class Longhand:
     """An operator that adds itself to a manager by hand."""
 
     name = "widgets"
-    kinds = [GroupVersionKind("test.setpoint.dev", "v1", "Widget")]
 
-    def __init__(self, add: Callable[[Manager], object]) -> None:
+    def __init__(self, add: Callable[[Manager], object], kind: type[CustomResource] = Widget) -> None:
         self.add_to = add
+        self._kind = kind
+        self.kinds = [GroupVersionKind("test.setpoint.dev", "v1", kind.__name__)]
 
     def crds(self) -> list[dict[str, Any]]:
-        return [crd_of(Widget)]
+        return [crd_of(self._kind)]

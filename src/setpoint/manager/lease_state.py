@@ -311,7 +311,10 @@ def _leading(state: Leading, heard: Heard, settings: LeaderElection, now: float)
             return state  # if it was, the next renewal will show it
         case Found(record, version) if record == state.record:
             possible = _still_possible(state.attempts, record, changed=version != state.version)
-            return replace(state, version=version, try_at=now, is_in_doubt=False, attempts=possible)
+            # Refused for a change that is not there: to write again at once would never end.
+            is_refused = version == state.version and not state.attempts
+            try_at = now + settings.retry_period if is_refused else now
+            return replace(state, version=version, try_at=try_at, is_in_doubt=False, attempts=possible)
         case Found(record, version):
             for attempt in state.attempts:
                 if attempt.record == record:

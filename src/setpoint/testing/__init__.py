@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from setpoint.testing.proof.lab import Lab
     from setpoint.testing.proof.plans import Plan
     from setpoint.testing.proof.prove import prove, replay
+    from setpoint.testing.proof.real_proof import prove_on_cluster
     from setpoint.testing.proof.report import Report
+    from setpoint.testing.proof.trial import Trial
     from setpoint.testing.proxy import Proxy
     from setpoint.testing.virtual_time import LoopClock, VirtualTimeLoop
     from setpoint.testing.waiting import eventually
@@ -50,12 +52,14 @@ __all__ = [
     "Rule",
     "Runs",
     "StartFailed",
+    "Trial",
     "VirtualTimeLoop",
     "Waits",
     "binaries",
     "eventually",
     "least_privilege",
     "prove",
+    "prove_on_cluster",
     "replay",
     "usual_outcome",
 ]
@@ -72,7 +76,9 @@ _HOMES = {
     "testing.proof.lab": ("Lab",),
     "testing.proof.plans": ("Plan",),
     "testing.proof.prove": ("prove", "replay"),
+    "testing.proof.real_proof": ("prove_on_cluster",),
     "testing.proof.report": ("Report",),
+    "testing.proof.trial": ("Trial",),
     "testing.proxy": ("Proxy",),
     "testing.virtual_time": ("LoopClock", "VirtualTimeLoop"),
     "testing.waiting": ("eventually",),

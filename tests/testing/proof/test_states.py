@@ -71,3 +71,16 @@ def test_what_varies_between_seeds_is_found_and_masked() -> None:
     assert masked == {("secrets default/s", ("data", "password"))}
     state = canonical([record(1, "secrets", "s", data={"password": "c", "user": "u"})], masked=masked)
     assert state["secrets default/s"]["data"] == {"password": "<varies>", "user": "u"}
+
+
+def test_the_order_of_conditions_and_the_count_of_revisions_are_nobodys_business() -> None:
+    def deployment(revision: str, *types: str) -> Record:
+        obj = {
+            "metadata": {"uid": "u", "annotations": {"deployment.kubernetes.io/revision": revision}},
+            "status": {"conditions": [{"type": each, "status": "True"} for each in types]},
+        }
+        return Record(Place("deployments.apps", "default", "web"), 1, 1, msgspec.json.encode(obj))
+
+    one = canonical([deployment("1", "Available", "Progressing")])
+    assert one == canonical([deployment("2", "Progressing", "Available")])
+    assert one != canonical([deployment("1", "Available")])

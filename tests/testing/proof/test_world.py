@@ -9,9 +9,11 @@ from setpoint.controller.sync_context import SyncContext
 from setpoint.kube.core.v1 import ConfigMap
 from setpoint.operator import Operator
 from setpoint.testing.proof.plans import (
+    Alter,
     AnyFault,
     At,
     Break,
+    Change,
     ClockStep,
     Compact,
     Crash,
@@ -27,14 +29,17 @@ from setpoint.testing.proof.plans import (
     Rotate,
     Silence,
     Slow,
+    Swap,
     Throttle,
     Travel,
+    Unadmitted,
     Uncollected,
     Unrenewed,
     Unwritable,
 )
+from setpoint.testing.proof.sweep import NOBODY
 from setpoint.testing.proof.world import Prepared
-from tests.mutants.widgets import Widget, change, child, create, delete, operator_of
+from tests.mutants.widgets import Widget, change, child, config_map, create, delete, operator_of
 
 STEPS = (create(), change(text="b"), delete())
 APPLY = At("apply configmaps default/w")
@@ -62,7 +67,9 @@ FAULTS: list[AnyFault] = [
     Freeze(at=APPLY, resources=("configmaps",)),
     Merge(at=SEEN),
     Double(at=SEEN),
+    Swap(at=SEEN),
     Cut(at=SEEN),
+    Cut(at=SEEN, away=0.0),
     Cut(at=SEEN, expire=True),
     Silence(at=SEEN),
     Break(at=SEEN),
@@ -70,6 +77,10 @@ FAULTS: list[AnyFault] = [
     Restart(at=APPLY),
     Compact(at=APPLY),
     Unwritable(at=APPLY),
+    Unadmitted(at=APPLY),
+    Unadmitted(at=APPLY, is_slow=True),
+    Unadmitted(at=APPLY, policy="Ignore", is_slow=True),
+    Alter(at=APPLY, step=Change("v1", "ConfigMap", "w", {"metadata": {"ownerReferences": None}})),
     Uncollected(at=APPLY),
     Overlap(at=APPLY),
     Unrenewed(at=APPLY),
@@ -119,6 +130,36 @@ def test_what_is_left_when_its_owner_goes_is_collected(prepared: Prepared) -> No
     run = prepared.run(Plan(STEPS))
     assert run.checkpoints[-1].state == {}
     assert run.writes[-1].by == "collector"
+
+
+def test_an_owner_that_never_was_is_taken_off_or_its_child_goes(prepared: Prepared) -> None:
+    nobody = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": NOBODY}
+    spoil = Change("v1", "ConfigMap", "w", {"metadata": {"ownerReferences": [nobody]}})
+    run = prepared.run(Plan(STEPS, (Alter(at=APPLY, step=spoil),)))
+    reference = prepared.run(Plan(STEPS))
+    assert [point.state for point in run.checkpoints] == [point.state for point in reference.checkpoints]
+
+
+def test_a_webhook_that_is_away_refuses_in_the_words_of_kubernetes(prepared: Prepared) -> None:
+    run = prepared.run(Plan(STEPS, (Unadmitted(at=APPLY),)))
+    refused = next(look.error for look in run.looks if look.error)
+    assert 'failed calling webhook "guard-1.proof.setpoint.dev": failed to call webhook: Post' in refused
+    assert "connection refused" in refused
+    assert not any("webhook" in called for called in run.checkpoints[-1].state)
+
+
+def test_a_slow_webhook_that_is_ignored_costs_time_and_nothing_else(prepared: Prepared) -> None:
+    run = prepared.run(Plan(STEPS, (Unadmitted(at=APPLY, policy="Ignore", is_slow=True),)))
+    first = next(effect for effect in run.effects if effect.at == APPLY)
+    assert (first.came_to, round(first.ended - first.time)) == ("201", 10)
+
+
+def test_kinds_are_seen_in_the_other_order() -> None:
+    steps = (config_map("x"), create(), delete())
+    at = At("ADDED configmaps default/x")
+    run = Prepared.of(lambda: operator_of(reconcile)).run(Plan(steps, (Swap(at=at),)))
+    seen = [line.what for line in run.lines if line.lane == "view 1" and "held" not in line.what]
+    assert seen.index("ADDED widgets.test.setpoint.dev default/w #1") < seen.index(f"{at.what} #2")
 
 
 def test_a_plain_reconciler_runs_in_virtual_time_too() -> None:

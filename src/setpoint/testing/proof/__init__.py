@@ -4,6 +4,8 @@ prove.py      runs the reference, then plan after plan, and judges; the way in
 plans.py      what happens in a run, as data: steps of a user, and faults with their places
 sweep.py      which plans there are
 world.py      carries out one plan: server, processes, user, clock
+trial.py      plans that Hypothesis draws
+real_proof.py the same on a real cluster; ``real_world.py`` carries out one plan there
 director.py   has faults strike; ``seam.py`` is where
 oracles.py    what is right and wrong
 report.py     tells it
@@ -14,6 +16,7 @@ from setpoint.testing.proof.cloud import Cloud, CloudError
 from setpoint.testing.proof.lab import Lab
 from setpoint.testing.proof.oracles import Finding
 from setpoint.testing.proof.plans import (
+    Alter,
     At,
     Break,
     Change,
@@ -38,8 +41,10 @@ from setpoint.testing.proof.plans import (
     Silence,
     Slow,
     Starve,
+    Swap,
     Throttle,
     Travel,
+    Unadmitted,
     Uncollected,
     Unrenewed,
     Unwritable,
@@ -48,6 +53,7 @@ from setpoint.testing.proof.prove import prove, replay
 from setpoint.testing.proof.report import Failure, Report
 
 __all__ = [
+    "Alter",
     "At",
     "Break",
     "Change",
@@ -78,8 +84,10 @@ __all__ = [
     "Silence",
     "Slow",
     "Starve",
+    "Swap",
     "Throttle",
     "Travel",
+    "Unadmitted",
     "Uncollected",
     "Unrenewed",
     "Unwritable",

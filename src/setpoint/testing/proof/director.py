@@ -25,6 +25,7 @@ from setpoint.errors import ConnectionFailed
 from setpoint.net.transport import Response
 from setpoint.testing.asked import Asked
 from setpoint.testing.proof.plans import (
+    Alter,
     AnyFault,
     At,
     Break,
@@ -47,8 +48,10 @@ from setpoint.testing.proof.plans import (
     Slow,
     Starve,
     Step,
+    Swap,
     Throttle,
     Travel,
+    Unadmitted,
     Uncollected,
     Unrenewed,
     Unwritable,
@@ -61,6 +64,7 @@ T = TypeVar("T")
 _LOOK_EVERY = 10.0  # seconds between two looks at everything while a view stands still
 _REOPENED = 180.0  # seconds that a broken watch is waited for: longer than a silent one takes to be noticed
 _AFTERWARDS = 5.0  # seconds in which a watch that was opened may yet turn out to be too old
+_SEEN_FIRST = 0.5  # seconds that the operator has for what it sees before what came earlier
 _TAKE_OVER = 60.0  # seconds that a paused leader sleeps: longer than any lease
 
 
@@ -78,6 +82,8 @@ class Stage(Protocol):
     async def compact(self) -> None: ...
 
     def fill_disk(self, is_full: bool) -> None: ...
+
+    async def guard(self, resource: str, fault: Unadmitted) -> Callable[[], Awaitable[None]]: ...
 
     def block_collector(self, is_blocked: bool) -> None: ...
 
@@ -110,6 +116,7 @@ class Director:
         self._counts: dict[str, int] = {}
         self._events: dict[str, int] = {}
         self._frozen: dict[int, tuple[str, ...]] = {}  # by the identity of the fault that does it
+        self._swapped: set[str] = set()  # resources that wait for an event of another
         self._busy = 0
         self._closed_until: dict[str, float] = {}  # resources whose watches cannot be opened
         self._expire: set[str] = set()
@@ -118,6 +125,8 @@ class Director:
         self._retry_after = 0
         self._told: dict[tuple[int, str], float] = {}  # when a request may be made again
         self._away_until = 0.0  # of the server
+        self._cut_off: set[int] = set()  # processes that lost it with all their connections
+        self._back: dict[float, set[str]] = {}  # who tried to come back, and when
         self._unrenewed: set[int] = set()
         self._unrenewed_code = 0
 
@@ -242,6 +251,13 @@ class Director:
                 self._fire(fault)
                 self._stage.fill_disk(True)
                 self._begin(self._full(seconds))
+            case Unadmitted(seconds=seconds):
+                self._fire(fault)
+                resource = effect.at.what.split(" ")[1].partition("/")[0]
+                self._begin(self._unguarded(seconds, await self._stage.guard(resource, fault)))
+            case Alter(when="before", step=step):
+                self._fire(fault)
+                await self._stage.act((step,), "other")
             case Uncollected(steps=steps):
                 self._fire(fault)
                 self.uncollected = steps
@@ -274,6 +290,9 @@ class Director:
             case Interfere(when="after", steps=steps, by=by):
                 self._fire(fault)
                 await self._stage.act(steps, by)
+            case Alter(when="after", step=step):
+                self._fire(fault)
+                await self._stage.act((step,), "other")
             case Compact():
                 self._fire(fault)
                 await self._stage.compact()
@@ -281,6 +300,7 @@ class Director:
             case Restart(away=away):
                 self._fire(fault)
                 self._away_until = _now() + away
+                self._cut_off.add(seam.process)
                 self._break_all(seam)
                 self._begin(asyncio.sleep(away))
                 return 0
@@ -324,6 +344,10 @@ class Director:
     async def _full(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
         self._stage.fill_disk(False)
+
+    async def _unguarded(self, seconds: float, unguard: Callable[[], Awaitable[None]]) -> None:
+        await asyncio.sleep(seconds)
+        await unguard()
 
     def stepped(self) -> None:
         """The user is about to take another step."""
@@ -381,6 +405,8 @@ class Director:
     def refuses(self, seam: Seam, asked: Asked) -> Response | None:
         """An answer to any request, where the server is away or has too much to do."""
         now = _now()
+        if seam.process in self._cut_off and asked.verb in ("watch", "list") and current_look() is None:
+            self._came_back(resource_of(asked), now)
         if now < self._away_until:
             raise ConnectionFailed(str(asked), "the server is away")
         told = (seam.process, str(asked))
@@ -390,6 +416,13 @@ class Director:
             self._told[told] = now + self._retry_after
             return refusal(429, asked, self._retry_after)
         return None
+
+    def _came_back(self, resource: str, now: float) -> None:
+        """Who lost the server together must not come back together: a thousand of them would end it again."""
+        together = self._back.setdefault(now, set())
+        together.add(resource)
+        if len(together) > 1:
+            self.run.crowds.append(f"{' and '.join(sorted(together))} at {now:.3f} s")
 
     async def quiet(self, seam: Seam, asked: Asked, send: Callable[[], Awaitable[Response]]) -> Response:
         """What is no effect: Events, and the lease of an election."""
@@ -401,7 +434,9 @@ class Director:
 
     def is_frozen(self, seam: Seam, resource: str) -> bool:
         del seam
-        return any(not frozen or resource in frozen for frozen in self._frozen.values())
+        return resource in self._swapped or any(
+            not frozen or resource in frozen for frozen in self._frozen.values()
+        )
 
     async def thawed(self, seam: Seam, resource: str) -> None:
         """Wait until this may be listed for a cache; who asks in a reconcile asks the server, which knows."""
@@ -439,6 +474,13 @@ class Director:
                     self.run.line(_now(), lane, f"{at} is held")
                     view.hold(key, line, seconds)
                     return b""
+                case Swap(seconds=seconds):
+                    self.run.line(_now(), lane, f"{at} is held, until something else is seen")
+                    view.put_back(line)
+                    self._swapped.add(view.resource)
+                    self.holding += 1
+                    self._stage.spawn(self._swap_back(view.resource, seconds))
+                    return b""
                 case Cut(expire=expire, away=away):
                     self.run.line(_now(), lane, f"{at} is not brought: the connection breaks")
                     self._closed_until[view.resource] = _now() + away
@@ -458,7 +500,16 @@ class Director:
                     self._wait_for(view.resource)
                     return error_line(code)
         self.run.line(_now(), lane, str(at))
+        for other in sorted(self._swapped - {view.resource}):
+            self._begin(self._swap_back(other, _SEEN_FIRST))
         return whole
+
+    async def _swap_back(self, resource: str, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        if resource in self._swapped:
+            self._swapped.discard(resource)
+            self.holding -= 1
+            self.changed.beat()
 
 
 def _now() -> float:

@@ -26,6 +26,7 @@ from setpoint.api.patches import MergePatch
 from setpoint.client.client import Client
 from setpoint.testing.proof.chance import seeded
 from setpoint.testing.proof.cloud import Cloud
+from setpoint.testing.proof.controllers import Controllers
 from setpoint.testing.proof.plans import AnyFault, At, Create, Delete, Freeze, Plan
 from setpoint.testing.proof.process import Subject, make_task, maker
 from setpoint.testing.proof.report import story
@@ -37,11 +38,17 @@ T = TypeVar("T")
 
 
 class Lab:
-    """A cluster, and operators in it; a context manager."""
+    """A cluster, and operators in it; a context manager.
 
-    def __init__(self, *, seed: int = 0, clouds: tuple[Cloud, ...] = ()) -> None:
+    With ``controllers``, those of every cluster run in it, by their names, or all: a Deployment makes pods.
+    """
+
+    def __init__(
+        self, *, seed: int = 0, clouds: tuple[Cloud, ...] = (), controllers: Controllers = False
+    ) -> None:
         self._seed = seed
         self._clouds = clouds
+        self._controllers = controllers
         self._stack = ExitStack()
         self._open = AsyncExitStack()
         self.trace = Run(Plan((), (), seed))
@@ -50,7 +57,7 @@ class Lab:
         return f"<Lab {len(self.trace.writes)} writes>"
 
     def __enter__(self) -> Self:
-        prepared = Prepared.of(_Nothing, clouds=self._clouds)
+        prepared = Prepared.of(Nothing, clouds=self._clouds, controllers=self._controllers)
         names: random.Random = self._stack.enter_context(seeded(self._seed))
         self._runner = self._stack.enter_context(asyncio.Runner(loop_factory=VirtualTimeLoop))
         self._runner.get_loop().set_task_factory(make_task)
@@ -141,7 +148,7 @@ class Lab:
 
     def snapshot(self) -> State:
         """All objects, with uids, times and generated names said in words that are the same in every run."""
-        return self._world.state()
+        return self._world.state(whole=True)
 
     def assert_quiescent(self) -> None:
         """Nothing is written: not 2 seconds later, not an hour later, not after a restart."""
@@ -153,7 +160,7 @@ class Lab:
         return "\n".join(story(self.trace, 200))
 
 
-class _Nothing:
+class Nothing:
     """No operator yet."""
 
     name = "nothing"

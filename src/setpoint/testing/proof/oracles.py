@@ -28,12 +28,12 @@ from typing import Any, Final
 
 import msgspec
 
-from setpoint.testing.proof.plans import Freeze, Merge, Starve, Throttle
+from setpoint.testing.proof.plans import MARK, Alter, Freeze, Merge, Starve, Throttle
 from setpoint.testing.proof.states import difference
-from setpoint.testing.proof.trace import Checkpoint, Run, State, Written
+from setpoint.testing.proof.trace import CLAIMS, CONTROLLERS, Checkpoint, Run, State, Written
 
 _LOOKS = (5, 20)  # times as many as without faults, and so many more
-_REQUESTS = (3, 80)
+_REQUESTS = (3, 80)  # one that tells each failure in its status needs more than 60, when the disk is full
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +218,7 @@ def _looks_of_faults(run: Run) -> int:
 
 def stays_still(run: Run, _reference: Reference) -> Iterable[Finding]:
     if _is_starved(run):
-        return  # who cannot see that it is done may ask again
+        return  # what it would have done when told, it does when it looks next
     for point in run.checkpoints:
         if point.restless:
             yield Finding("O2", f"after {point.what!r}: {point.restless[0]}", tuple(point.restless[1:5]))
@@ -232,15 +232,31 @@ def same_state(run: Run, reference: Reference) -> Iterable[Finding]:
         if (
             point.is_settled
             and not point.is_blind
-            and (lines := difference(reference.state(point.step), point.state))
+            and (lines := difference(reference.state(point.step), _unmarked(point.state)))
         ):
             yield Finding("O3", f"after {point.what!r}: {lines[0]}", tuple(lines[1:]))
             return
 
 
+def _unmarked(state: State) -> State:
+    """Without the label that another program has put on."""
+    return {
+        called: {**obj, "metadata": _without_mark(obj["metadata"])}
+        if MARK in ((obj.get("metadata") or {}).get("labels") or ())
+        else obj
+        for called, obj in state.items()
+    }
+
+
+def _without_mark(metadata: dict[str, Any]) -> dict[str, Any]:
+    labels = {name: value for name, value in metadata["labels"].items() if name != MARK}
+    rest = {name: value for name, value in metadata.items() if name != "labels"}
+    return {**rest, "labels": labels} if labels else rest
+
+
 def same_deeds(run: Run, reference: Reference) -> Iterable[Finding]:
-    if run.plan.is_racy:
-        return
+    if run.plan.is_racy or any(isinstance(fault, Alter) for fault in run.plan.faults):
+        return  # what was spoiled may have to go and come again
     if not run.checkpoints:
         return
     last = run.checkpoints[-1]
@@ -265,7 +281,7 @@ def _deeds(writes: Sequence[Written]) -> dict[tuple[str, str], int]:
     collector takes it away.
     """
     counts: dict[tuple[str, str], int] = {}
-    doomed = _doomed(writes)
+    doomed = _doomed(writes) | _theirs(writes)
     for write in writes:
         if write.type == "MODIFIED" or write.by in ("user", "other"):
             continue
@@ -273,6 +289,12 @@ def _deeds(writes: Sequence[Written]) -> dict[tuple[str, str], int]:
             deed = (write.type, _name(write))
             counts[deed] = counts.get(deed, 0) + 1
     return counts
+
+
+def _theirs(writes: Sequence[Written]) -> set[str]:
+    """The uids of what the built-in controllers made: a pod may be started as often as they like."""
+    made = [write for write in writes if write.by == CONTROLLERS and write.type == "ADDED"]
+    return {_metadata(write.data).get("uid", "") for write in made if write.resource != CLAIMS}
 
 
 def _doomed(writes: Sequence[Written]) -> set[str]:
@@ -447,6 +469,9 @@ def _is_starved(run: Run) -> bool:
 def load(run: Run, reference: Reference) -> Iterable[Finding]:
     if run.early:
         yield Finding("O10", f"{len(run.early)} requests came too early: {run.early[0]}")
+        return
+    if run.crowds:
+        yield Finding("O10", f"they come back all at once when the server was away: {run.crowds[0]}")
         return
     times, more = _REQUESTS
     more *= max(1, len(run.plan.faults))

@@ -51,9 +51,11 @@ class Change(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     name: str
     patch: dict[str, Json]
     namespace: str = "default"
+    subresource: str = ""  # "status", as the controller of a built-in kind does
 
     def __str__(self) -> str:
-        return f"change {self.kind} {self.name}: {msgspec.json.encode(self.patch).decode()}"
+        what = f"{self.kind}/{self.subresource}" if self.subresource else self.kind
+        return f"change {what} {self.name}: {msgspec.json.encode(self.patch).decode()}"
 
 
 class Delete(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
@@ -222,6 +224,20 @@ class Merge(Fault, frozen=True, tag=True):
         return f"unseen: {self.at}"
 
 
+class Swap(Fault, frozen=True, tag=True):
+    """From an event on, a kind is seen only after another: both happened in the other order."""
+
+    strikes_events: ClassVar[bool] = True
+    seconds: float = 10.0  # the longest that it is held
+
+    @property
+    def id(self) -> str:
+        return "V4"
+
+    def __str__(self) -> str:
+        return f"seen after what came later: {self.at}"
+
+
 class Double(Fault, frozen=True, tag=True):
     """An event is brought twice."""
 
@@ -247,7 +263,9 @@ class Cut(Fault, frozen=True, tag=True):
         return "V6" if self.expire else "V5"
 
     def __str__(self) -> str:
-        return f"the watch breaks before {self.at}" + (" and history is compacted" if self.expire else "")
+        at_once = "" if self.away else ", and can be opened at once"
+        how = " and history is compacted" if self.expire else at_once
+        return f"the watch breaks before {self.at}{how}"
 
 
 class Silence(Fault, frozen=True, tag=True):
@@ -357,7 +375,30 @@ class Unwritable(Fault, frozen=True, tag=True):
         return f"nothing can be stored for {self.seconds:g} s from {self.at}"
 
 
+class Unadmitted(Fault, frozen=True, tag=True):
+    """A webhook that guards what is written is away for a while, or so slow that it is not waited for.
+
+    Where its ``policy`` is Fail, writes of the resource fail meanwhile, at once or after ten seconds; where
+    it is Ignore, they take that long and are done.  Whatever else is written goes through.
+    """
+
+    policy: Literal["Fail", "Ignore"] = "Fail"
+    is_slow: bool = False
+    seconds: float = 60.0
+
+    @property
+    def id(self) -> str:
+        return "S4"
+
+    def __str__(self) -> str:
+        how = "slow" if self.is_slow else "away"
+        return f"a webhook ({self.policy}) is {how} for {self.seconds:g} s from {self.at}"
+
+
 # ---- what others do -----------------------------------------------------------------------------------
+
+
+MARK = "example.com/other"  # a label that another program puts on
 
 
 class Interfere(Fault, frozen=True, tag=True):
@@ -366,7 +407,10 @@ class Interfere(Fault, frozen=True, tag=True):
     steps: tuple[Step, ...]
     when: Literal["before", "after"] = "before"
     by: Literal["user", "other"] = "user"
-    _others_act: ClassVar[bool] = True
+
+    @property
+    def is_racy(self) -> bool:
+        return self.by == "user"
 
     @property
     def id(self) -> str:
@@ -374,6 +418,27 @@ class Interfere(Fault, frozen=True, tag=True):
 
     def __str__(self) -> str:
         return f"{'; '.join(map(str, self.steps))} {self.when} {self.at}"
+
+
+class Alter(Fault, frozen=True, tag=True):
+    """Something on the way spoils one field that others depend on: an owner reference, a label.
+
+    No program that means well does that: more than an operator must bear, so a warning.
+    """
+
+    step: Change
+    when: Literal["before", "after"] = "after"
+
+    @property
+    def is_hostile(self) -> bool:
+        return True
+
+    @property
+    def id(self) -> str:
+        return "M1"
+
+    def __str__(self) -> str:
+        return f"{self.step} {self.when} {self.at}"
 
 
 class Uncollected(Fault, frozen=True, tag=True):
@@ -461,6 +526,7 @@ AnyFault: TypeAlias = (
     | Slow
     | Freeze
     | Merge
+    | Swap
     | Double
     | Cut
     | Silence
@@ -470,7 +536,9 @@ AnyFault: TypeAlias = (
     | Restart
     | Compact
     | Unwritable
+    | Unadmitted
     | Interfere
+    | Alter
     | Uncollected
     | Overlap
     | Unrenewed
@@ -494,7 +562,9 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def id(self) -> str:
-        """The classes of its faults: ``E1``, or for a pair of them ``E1+V1``."""
+        """The classes of its faults: ``E1``, or for a pair of them ``E1+V1``; crash upon crash is ``E7``."""
+        if len(self.faults) > 1 and all(isinstance(fault, Crash) for fault in self.faults):
+            return "E7"
         return "+".join(fault.id for fault in self.faults) or "none"
 
     @property

@@ -30,12 +30,13 @@ from typing import Any
 import msgspec
 
 from setpoint.testing.proof.cloud import Cloud
+from setpoint.testing.proof.controllers import Controllers
 from setpoint.testing.proof.oracles import Finding, Reference, Rules, fresh_start, judge
 from setpoint.testing.proof.plans import Create, Delete, Plan, Step, read_plan
 from setpoint.testing.proof.process import Subject, maker
 from setpoint.testing.proof.report import Failure, Report
-from setpoint.testing.proof.states import varying
-from setpoint.testing.proof.sweep import by_chance, cell_of, pairs, singles
+from setpoint.testing.proof.states import Masked, varying
+from setpoint.testing.proof.sweep import by_chance, cell_of, pairs, singles, thinned
 from setpoint.testing.proof.trace import Run
 from setpoint.testing.proof.workload import usual_steps
 from setpoint.testing.proof.world import Prepared
@@ -61,6 +62,8 @@ def prove(
     without: Iterable[str] = (),
     most_failures: int = 10,
     most_plans: int | None = None,
+    most_of_class: int | None = None,
+    controllers: Controllers = False,
     is_exhaustive: bool = False,
     shrink: bool = True,
     on_plan: Callable[[Report], None] = lambda _report: None,
@@ -70,21 +73,26 @@ def prove(
     ``operator``, or a function that makes one: then what it keeps in memory is lost with each crash, as in
     life.  ``steps`` are what the user does; unless told, they are made from the schema of the operator's
     first kind, beginning with ``example``.  ``budget`` is in seconds of CPU.  ``clouds`` are what it uses
-    outside of the cluster.  ``always``, ``never`` and ``at_most`` are rules of your own (``oracles.py``);
-    objects of the resources that it ``keeps`` (``persistentvolumeclaims``) are meant to stay.
+    outside of the cluster.  ``controllers`` are those of every cluster that run in this one, by their names,
+    or True for all: then a Deployment makes pods, and a plan costs more.  ``always``, ``never`` and
+    ``at_most`` are rules of your own (``oracles.py``); objects of the resources that it ``keeps``
+    (``persistentvolumeclaims``) are meant to stay.
 
     ``only`` these classes of faults, and judged ``without`` these oracles.  It ends early after
     ``most_failures`` failures or ``most_plans`` plans; when all single faults are through, if
-    ``is_exhaustive``.  Failing plans are made smaller, unless ``shrink`` is False.
+    ``is_exhaustive``.  With ``most_of_class``, so many plans of each class are tried, spread over the places
+    where it can strike: little of everything, for a test that must be quick.  Failing plans are made smaller,
+    unless ``shrink`` is False.
     """
     make = maker(operator)
     rules = Rules(tuple(always), tuple(never), tuple(at_most), tuple(keeps))
     proof = _Proof(
-        Prepared.of(make, clouds=clouds, objects=objects),
+        Prepared.of(make, clouds=clouds, objects=objects, controllers=controllers),
         rules,
         seed=seed,
         only=frozenset(only),
         without=frozenset(without),
+        most_of_class=most_of_class,
         on_plan=on_plan,
     )
     chosen = tuple(steps) if steps is not None else proof.usual_steps(example)
@@ -100,6 +108,7 @@ def replay(
     always: Sequence[Callable[..., object]] = (),
     never: Sequence[Callable[..., object]] = (),
     at_most: Sequence[tuple[str, int]] = (),
+    controllers: Controllers = False,
 ) -> Report:
     """Run one plan, twice, and judge it; from a plan, its JSON, or the file in which it is kept."""
     if isinstance(plan, Path):
@@ -107,8 +116,15 @@ def replay(
     if isinstance(plan, str | bytes):
         plan = read_plan(plan)
     rules = Rules(tuple(always), tuple(never), tuple(at_most))
-    prepared = Prepared.of(maker(operator), clouds=clouds)
+    prepared = Prepared.of(maker(operator), clouds=clouds, controllers=controllers)
     return _Proof(prepared, rules, seed=plan.seed).once(plan)
+
+
+def usual_steps_of(
+    make: Callable[[], Subject], example: dict[str, Any] | None = None, *, seed: int = 0
+) -> tuple[Step, ...]:
+    """What a user does, where nobody says: found by running the operator once without faults."""
+    return _Proof(Prepared.of(make), Rules(), seed=seed).usual_steps(example)
 
 
 class _Proof:
@@ -120,6 +136,7 @@ class _Proof:
         seed: int,
         only: frozenset[str] = frozenset(),
         without: frozenset[str] = frozenset(),
+        most_of_class: int | None = None,
         on_plan: Callable[[Report], None] = lambda _report: None,
     ) -> None:
         made = prepared.make()
@@ -127,6 +144,7 @@ class _Proof:
         self._rules = rules
         self._only = only
         self._without = without
+        self._most_of_class = most_of_class
         self._seed = seed
         self._on_plan = on_plan
         self._primaries = prepared.primaries
@@ -209,16 +227,17 @@ class _Proof:
         if first.digest != again.digest:
             report.broken.append(_differ(first, again))
             return
-        others = [self._prepared.run(Plan(steps, (), self._seed + more)) for more in (1, 2)]
-        masked = frozenset[Any]()
-        for number, point in enumerate(first.checkpoints):
-            runs = [run for run in others if len(run.checkpoints) > number]
-            masked |= varying([point.state, *(run.checkpoints[number].state for run in runs)])
+        masked = masked_by_chance(self._prepared, steps, first)
         self._prepared = replace(self._prepared, masked=masked)
         reference = self._reference(steps)
         report.reference = reference.run
         if not all(point.is_settled for point in reference.run.checkpoints):
             self._judge(plan, reference.run, reference)  # nothing else can be learned
+            report.reference = None
+            return
+        if not reference.run.effects and "O13" not in self._without:
+            nothing = Finding("O13", f"it does nothing at all in these steps: {'; '.join(map(str, steps))}")
+            report.failures.append(Failure(plan, (nothing,), reference.run))
             report.reference = None
             return
         if self._only and "none" not in self._only:
@@ -236,35 +255,7 @@ class _Proof:
         return found
 
     def _fresh_starts(self, reference: Reference) -> list[Finding]:
-        if "O4" in self._without:
-            return []
-        found: list[Finding] = []
-        known: dict[bytes, Run] = {}
-        for point in reference.run.checkpoints[1:]:
-            wanted = tuple(
-                Create(_as_new(msgspec.json.decode(write.data)))
-                for write in _living(reference.run, point.time)
-                if write.resource in self._primaries
-            )
-            if not wanted or not point.is_settled or self._is_helped(reference.run, point.time):
-                continue
-            key = msgspec.json.encode(wanted)
-            fresh = known.get(key)
-            if fresh is None:
-                fresh = known[key] = self._prepared.run(Plan(wanted, (), self._seed))
-                self.report.plans += 1
-            found += fresh_start(point, fresh)
-            if found:
-                break
-        return found
-
-    def _is_helped(self, run: Run, moment: float) -> bool:
-        """Whether the user had made or changed other objects by then, which a fresh start would not have."""
-        return any(
-            write.by == "user" and write.type != "DELETED" and write.resource not in self._primaries
-            for write in run.writes
-            if write.time <= moment
-        )
+        return [] if "O4" in self._without else fresh_starts_of(self._prepared, reference, self.report)
 
     def _plans(self, reference: Run, steps: tuple[Step, ...], *, is_exhaustive: bool) -> Iterator[Plan]:
         report = self.report
@@ -272,12 +263,14 @@ class _Proof:
         report.total = len(listed)
         for plan in listed:
             report.cells.setdefault(cell_of(plan), "open")
-        more: Iterable[Plan] = ()
-        if not is_exhaustive:
-            more = chain(pairs(reference, steps), by_chance(reference, steps, seed=self._seed))
-            if self._only:
-                more = (plan for plan in pairs(reference, steps) if plan.id in self._only)
-        return chain(listed, more)
+        if is_exhaustive:
+            return iter(listed)
+        more = pairs(reference, steps)
+        if self._only:
+            more = (plan for plan in more if plan.id in self._only)
+        if self._most_of_class is not None:
+            return chain(thinned(listed, self._most_of_class), thinned(list(more), self._most_of_class))
+        return chain(listed, more, () if self._only else by_chance(reference, steps, seed=self._seed))
 
     def _try(self, plan: Plan) -> None:
         reference = self._reference(plan.steps)
@@ -350,6 +343,50 @@ class _Proof:
         return None
 
 
+def masked_by_chance(prepared: Prepared, steps: tuple[Step, ...], first: Run | None = None) -> Masked:
+    """What the operator draws by chance: it is another with another seed."""
+    first = first or prepared.run(Plan(steps))
+    others = [prepared.run(Plan(steps, (), first.plan.seed + more)) for more in (1, 2)]
+    masked: Masked = frozenset()
+    for number, point in enumerate(first.checkpoints):
+        runs = [run for run in others if len(run.checkpoints) > number]
+        masked |= varying([point.state, *(run.checkpoints[number].state for run in runs)])
+    return masked
+
+
+def fresh_starts_of(prepared: Prepared, reference: Reference, report: Report | None = None) -> list[Finding]:
+    """O4: each state that the steps lead to, against a fresh start with the same spec."""
+    found: list[Finding] = []
+    known: dict[bytes, Run] = {}
+    for point in reference.run.checkpoints[1:]:
+        wanted = tuple(
+            Create(_as_new(msgspec.json.decode(write.data)))
+            for write in _living(reference.run, point.time)
+            if write.resource in prepared.primaries
+        )
+        if not wanted or not point.is_settled or _is_helped(reference.run, point.time, prepared.primaries):
+            continue
+        key = msgspec.json.encode(wanted)
+        fresh = known.get(key)
+        if fresh is None:
+            fresh = known[key] = prepared.run(Plan(wanted, (), reference.run.plan.seed))
+            if report is not None:
+                report.plans += 1
+        found += fresh_start(point, fresh)
+        if found:
+            break
+    return found
+
+
+def _is_helped(run: Run, moment: float, primaries: frozenset[str]) -> bool:
+    """Whether the user had made or changed other objects by then, which a fresh start would not have."""
+    return any(
+        write.by == "user" and write.type != "DELETED" and write.resource not in primaries
+        for write in run.writes
+        if write.time <= moment
+    )
+
+
 def _is_excused(plan: Plan, findings: Iterable[Finding]) -> bool:
     return plan.is_hostile and not any(finding.is_grave for finding in findings)
 
@@ -357,9 +394,9 @@ def _is_excused(plan: Plan, findings: Iterable[Finding]) -> bool:
 def _smaller(plan: Plan) -> Iterator[Plan]:
     if len(plan.faults) > 1:
         for number in range(len(plan.faults)):
-            yield Plan(plan.steps, plan.faults[:number] + plan.faults[number + 1 :], plan.seed)
+            yield msgspec.structs.replace(plan, faults=plan.faults[:number] + plan.faults[number + 1 :])
     for number in reversed(range(1, len(plan.steps))):
-        yield Plan(plan.steps[:number] + plan.steps[number + 1 :], plan.faults, plan.seed)
+        yield msgspec.structs.replace(plan, steps=plan.steps[:number] + plan.steps[number + 1 :])
 
 
 def _living(run: Run, moment: float) -> list[Any]:

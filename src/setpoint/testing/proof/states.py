@@ -2,7 +2,8 @@
 
 Canonical, not masked.  A uid becomes whose uid it is; a name that the server chose becomes its beginning and
 a number; a moment becomes ``<time>``, so that it must be there but may be any; a generation that was observed
-becomes how far behind it is.  Versions and the records of field managers are left out.  Conditions,
+becomes how far behind it is.  Versions, the records of field managers and a Deployment's count of its
+revisions are left out.  Conditions are in the order of their types, which alone tell them apart; they,
 annotations and all else are compared as they are.
 
 ``varying`` finds what differs between runs without faults: chance of the operator's own (a password), which
@@ -26,6 +27,7 @@ Masked: TypeAlias = frozenset[tuple[str, Path]]  # the fields of objects that ar
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
 _LEFT_OUT = {"resourceVersion", "managedFields", "generation", "uid", "creationTimestamp", "selfLink"}
+_REVISION = "deployment.kubernetes.io/revision"  # how often it has changed, and not how it is
 _ALLOCATED = {"clusterIP", "clusterIPs", "nodePort", "healthCheckNodePort"}
 _IGNORED = {
     "customresourcedefinitions.apiextensions.k8s.io",
@@ -89,6 +91,10 @@ def _object(obj: dict[str, Any], uids: Mapping[str, str]) -> dict[str, Any]:
     metadata = out.get("metadata", {})
     for name in _LEFT_OUT:
         metadata.pop(name, None)
+    if _REVISION in (annotations := metadata.get("annotations") or {}):
+        del annotations[_REVISION]
+        if not annotations:
+            del metadata["annotations"]
     metadata.pop("name", None)
     metadata.pop("namespace", None)
     return out
@@ -96,7 +102,7 @@ def _object(obj: dict[str, Any], uids: Mapping[str, str]) -> dict[str, Any]:
 
 def _value(value: Any, uids: Mapping[str, str], generation: int) -> Any:
     if isinstance(value, dict):
-        out = {}
+        out: dict[str, Any] = {}
         for name, each in value.items():
             if name == "observedGeneration" and isinstance(each, int) and generation:
                 out[name] = "current" if each == generation else f"{generation - each} behind"
@@ -104,10 +110,16 @@ def _value(value: Any, uids: Mapping[str, str], generation: int) -> Any:
                 out[name] = "<allocated>"
             else:
                 out[_text(name, uids)] = _value(each, uids, generation)
+        if _are_conditions(out.get("conditions")):
+            out["conditions"] = sorted(out["conditions"], key=lambda each: str(each["type"]))
         return out
     if isinstance(value, list):
         return [_value(each, uids, generation) for each in value]
     return _text(value, uids) if isinstance(value, str) else value
+
+
+def _are_conditions(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, dict) and "type" in each for each in value)
 
 
 def _text(value: str, uids: Mapping[str, str]) -> str:

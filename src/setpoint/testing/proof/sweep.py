@@ -13,10 +13,13 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import msgspec
 
 from setpoint.testing.proof.plans import (
+    MARK,
+    Alter,
     AnyFault,
     At,
     Break,
@@ -42,8 +45,10 @@ from setpoint.testing.proof.plans import (
     Slow,
     Starve,
     Step,
+    Swap,
     Throttle,
     Travel,
+    Unadmitted,
     Uncollected,
     Unrenewed,
     Unwritable,
@@ -52,6 +57,12 @@ from setpoint.testing.proof.trace import Effect, Run
 
 CODES = (409, 500, 504, 403, 422, 503, 0)  # no 404: that what is there is not there is a lie, and no failure
 FREEZES = (16.0, 301.0)
+GUARDS: tuple[tuple[Literal["Fail", "Ignore"], bool], ...] = (
+    ("Fail", False),
+    ("Fail", True),
+    ("Ignore", True),
+)
+NOBODY = "00000000-0000-4000-8000-000000000000"  # a uid
 TWICE = 5  # more often than the client tries again by itself
 
 
@@ -104,7 +115,9 @@ def _columns(reference: Run, steps: tuple[Step, ...]) -> Iterator[list[AnyFault]
     yield [Merge(at=at) for at in reference.events]
     yield [Cut(at=at, expire=True) for at in reference.events]
     yield [Cut(at=at) for at in reference.events]
+    yield [Cut(at=at, away=0.0) for at in reference.events]
     yield [Double(at=at) for at in reference.events]
+    yield [Swap(at=at) for at in reference.events]
     yield _changes(effects, steps)
     yield _marks(reference)
     yield [Hide(at=effect.at) for effect in external if effect.at.what.startswith("create ")]
@@ -115,13 +128,19 @@ def _columns(reference: Run, steps: tuple[Step, ...]) -> Iterator[list[AnyFault]
     yield [Restart(at=effect.at) for effect in api]
     yield [Compact(at=effect.at) for effect in api]
     yield [Unwritable(at=effect.at) for effect in api]
+    yield [
+        Unadmitted(at=effect.at, policy=policy, is_slow=is_slow)
+        for policy, is_slow in GUARDS
+        for effect in api
+        if not effect.at.what.startswith("delete")
+    ]
     yield [Break(at=at, code=code) for code in (500, 504) for at in reference.events]
     yield [Silence(at=at) for at in reference.events]
     yield [Uncollected(at=effect.at) for effect in effects]
     yield [ClockStep(at=effect.at, seconds=seconds) for seconds in (-3600.0, 3600.0) for effect in effects]
     yield [Rotate(at=effect.at) for effect in api]
     yield [Overlap(at=effect.at) for effect in effects]
-    yield [Unrenewed(at=effect.at) for effect in effects]
+    yield [Unrenewed(at=effect.at, code=code) for code in (500, 409, 0) for effect in effects]
     yield [Refuse(at=effect.at, code=code) for code in CODES[3:] for effect in effects]
     yield [
         Freeze(at=effect.at, resources=(each,), seconds=FREEZES[1]) for effect in effects for each in written
@@ -135,6 +154,7 @@ def _columns(reference: Run, steps: tuple[Step, ...]) -> Iterator[list[AnyFault]
         for back in (1, 3)
         for effect in effects
     ]
+    yield _alterations(reference)
 
 
 def _changes(effects: list[Effect], steps: tuple[Step, ...]) -> list[AnyFault]:
@@ -148,22 +168,61 @@ def _changes(effects: list[Effect], steps: tuple[Step, ...]) -> list[AnyFault]:
 
 def _marks(reference: Run) -> list[AnyFault]:
     """Another program puts a label on an object, just before the operator writes it."""
-    kinds: dict[str, tuple[str, str]] = {}
+    label = {"metadata": {"labels": {MARK: "was-here"}}}
+    return [
+        Interfere(at=effect.at, steps=(_change(obj, label),), by="other")
+        for effect, obj in _named(reference)
+        if not effect.at.what.startswith("create")
+    ]
+
+
+def _alterations(reference: Run) -> list[AnyFault]:
+    """One field that others depend on is spoiled in a child, as soon as the operator has written it."""
+    return [
+        Alter(at=effect.at, step=_change(obj, patch))
+        for effect, obj in _named(reference)
+        for patch in _spoiled(obj)
+    ]
+
+
+def _named(reference: Run) -> Iterator[tuple[Effect, dict[str, Any]]]:
+    """The effects on objects whose names are known, each with how the object was first written."""
+    objects: dict[tuple[str, str, str], dict[str, Any]] = {}
     for write in reference.writes:
         obj = msgspec.json.decode(write.data)
         if "apiVersion" in obj:
-            kinds[write.resource] = obj["apiVersion"], obj["kind"]
-    found: list[AnyFault] = []
-    label = {"metadata": {"labels": {"example.com/other": "was-here"}}}
+            objects.setdefault((write.resource, write.namespace, write.name), obj)
     for effect in reference.effects:
         verb, what, *key = effect.at.what.split(" ")
-        resource = what.partition("/")[0]
-        if verb in ("create", "delete") or resource not in kinds or not key or "*" in key[0]:
-            continue
-        namespace, _, name = key[0].rpartition("/")
-        step = Change(*kinds[resource], name, label, namespace)
-        found.append(Interfere(at=effect.at, steps=(step,), by="other"))
-    return found
+        namespace, _, name = key[0].rpartition("/") if key else ("", "", "")
+        found = objects.get((what.partition("/")[0], namespace, name))
+        if verb != "delete" and found is not None:
+            yield effect, found
+
+
+def _change(obj: dict[str, Any], patch: dict[str, Any]) -> Change:
+    metadata = obj["metadata"]
+    return Change(obj["apiVersion"], obj["kind"], metadata["name"], patch, metadata.get("namespace", ""))
+
+
+def _spoiled(obj: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Patches that spoil what others go by."""
+    metadata = obj["metadata"]
+    if owners := metadata.get("ownerReferences"):
+        yield {"metadata": {"ownerReferences": None}}
+        yield {"metadata": {"ownerReferences": [{**owners[0], "uid": NOBODY}]}}
+        for label in list(metadata.get("labels") or ())[:1]:
+            yield {"metadata": {"labels": {label: "spoiled"}}}
+
+
+def thinned(plans: list[Plan], most: int) -> Iterator[Plan]:
+    """Of each class at most so many, spread evenly."""
+    classes: dict[str, list[Plan]] = {}
+    for plan in plans:
+        classes.setdefault(plan.id, []).append(plan)
+    for those in classes.values():
+        taken = min(most, len(those))
+        yield from (those[number * len(those) // taken] for number in range(taken))
 
 
 def pairs(reference: Run, steps: tuple[Step, ...]) -> Iterator[Plan]:

@@ -18,6 +18,8 @@ from setpoint.testing.proof.plans import At, Plan
 State: TypeAlias = dict[str, Any]  # canonical objects, by what they are called
 
 USER, SERVER, COLLECTOR = "user", "server", "collector"
+CONTROLLERS = "controllers"  # those that every cluster has
+CLAIMS = "persistentvolumeclaims"  # where data is: of what those make, the one thing that is compared
 
 
 class Line(NamedTuple):
@@ -110,6 +112,7 @@ class Run:
     fired: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)  # that nobody handled
     early: list[str] = field(default_factory=list)  # requests that did not wait as Retry-After says
+    crowds: list[str] = field(default_factory=list)  # that came back at one moment, when the server was away
     overlaps: list[str] = field(default_factory=list)  # when two led
     requests: int = 0
     lists: dict[str, int] = field(default_factory=dict)

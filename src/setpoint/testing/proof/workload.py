@@ -31,7 +31,7 @@ def usual_steps(
     crd: Mapping[str, Any], example: Mapping[str, Any] | None = None, *, children: tuple[Delete, ...] = ()
 ) -> tuple[Step, ...]:
     """The life of one object, from a definition in wire form."""
-    api_version, kind, schema = _served(crd)
+    api_version, kind, schema = served(crd)
     spec = dict(example) if example is not None else sample(schema)
     metadata = {"name": "sample", "namespace": "default"}
     if crd["spec"].get("scope") == "Cluster":
@@ -42,7 +42,8 @@ def usual_steps(
     return (create, *changes, *children, delete, create, delete)
 
 
-def _served(crd: Mapping[str, Any]) -> tuple[str, str, Schema]:
+def served(crd: Mapping[str, Any]) -> tuple[str, str, Schema]:
+    """The apiVersion, the kind, and what a spec must look like."""
     spec = crd["spec"]
     version = next(each for each in spec["versions"] if each.get("served", True))
     schema = version["schema"]["openAPIV3Schema"].get("properties", {}).get("spec", {})
@@ -98,7 +99,7 @@ def another(schema: Schema, value: Json) -> Json:
 def others(schema: Schema, spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Merge patches that change each field once; of those that may change."""
     for name, field in schema.get("properties", {}).items():
-        if _is_fixed(field):
+        if is_fixed(field):
             continue
         value = spec.get(name, sample(field))
         if field.get("type") == "object" and field.get("properties") and isinstance(value, Mapping):
@@ -110,5 +111,6 @@ def others(schema: Schema, spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             yield {name: changed}
 
 
-def _is_fixed(schema: Schema) -> bool:
+def is_fixed(schema: Schema) -> bool:
+    """Whether a rule speaks of the value before: it may not change freely."""
     return any("oldSelf" in rule.get("rule", "") for rule in schema.get("x-kubernetes-validations", ()))

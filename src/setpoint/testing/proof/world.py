@@ -25,7 +25,7 @@ import logging
 import random
 import tempfile
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -37,12 +37,14 @@ import msgspec
 from setpoint.controller.result import Request
 from setpoint.net import transport
 from setpoint.net.loopback import Loopback
+from setpoint.server.admission.calling import Caller, CallError, Target
 from setpoint.server.registry.resources import Resource
 from setpoint.server.server import ApiServer
 from setpoint.server.storage.protocol import Event, Place
 from setpoint.testing.proof.chance import seeded
 from setpoint.testing.proof.cloud import Cloud
 from setpoint.testing.proof.collector import Collector
+from setpoint.testing.proof.controllers import BuiltIn, Controllers, chosen
 from setpoint.testing.proof.director import Director
 from setpoint.testing.proof.plans import (
     AnyFault,
@@ -58,13 +60,14 @@ from setpoint.testing.proof.plans import (
     Starve,
     Step,
     Travel,
+    Unadmitted,
     Unrenewed,
 )
 from setpoint.testing.proof.process import Process, Subject, make_task
 from setpoint.testing.proof.seam import Seam, Token
 from setpoint.testing.proof.states import Masked, canonical
 from setpoint.testing.proof.store import Snapshot, WorldStore, actor
-from setpoint.testing.proof.trace import COLLECTOR, USER, Checkpoint, Run, State, Written
+from setpoint.testing.proof.trace import CLAIMS, COLLECTOR, CONTROLLERS, USER, Checkpoint, Run, State, Written
 from setpoint.testing.virtual_time import LoopClock, VirtualTimeLoop
 
 PATIENCE: Final = (
@@ -73,6 +76,7 @@ PATIENCE: Final = (
 LONGEST: Final = 8_000.0  # seconds, with all that faults may take
 SEEN: Final = 65.0  # who is looked at again within this is waited for
 _SHOWN = "proof"  # of a server that nobody outside can reach
+_BEFORE = 30.0  # seconds that the built-in controllers have to begin with
 _TURNS = 10_000  # of the loop at one moment; a busy one takes hundreds
 _RESTARTED = "after a restart"
 _PROBES = (("2 s", 2.0), ("an hour", 3_600.0))
@@ -87,16 +91,27 @@ class Prepared:
     primaries: frozenset[str]  # the store's names of the kinds that the operator is for
     clouds: tuple[Cloud, ...] = ()
     masked: Masked = frozenset()
+    controllers: tuple[str, ...] = ()  # of those that every cluster has
 
     @classmethod
     def of(
-        cls, make: Callable[[], Subject], *, clouds: Sequence[Cloud] = (), objects: Iterable[Any] = ()
+        cls,
+        make: Callable[[], Subject],
+        *,
+        clouds: Sequence[Cloud] = (),
+        objects: Iterable[Any] = (),
+        controllers: Controllers = False,
     ) -> Prepared:
         """Start a server once, and have it know what the operator defines; ``objects`` are there besides."""
+        names = chosen(controllers)
 
         async def prepare() -> tuple[Snapshot, frozenset[str]]:
             store = WorldStore(Snapshot())
-            async with ApiServer(clock=LoopClock(), source=_source(), token=_SHOWN, store=store) as server:
+            clock = LoopClock()
+            async with (
+                ApiServer(clock=clock, source=_source(), token=_SHOWN, store=store) as server,
+                BuiltIn(names).running(server.transport(), clock),
+            ):
                 user = _User(server)
                 crds = make().crds()
                 for obj in [*crds, *objects]:
@@ -105,6 +120,8 @@ class Prepared:
                     await asyncio.sleep(0.1)
                     if all(_is_established(store, crd["metadata"]["name"]) for crd in crds):
                         break
+                if names:
+                    await asyncio.sleep(_BEFORE)  # what they find to do by themselves is done
                 kinds = {(kind.group, kind.kind) for kind in make().kinds}
                 served = server.registry.resources.all()
                 return store.snapshot(), frozenset(
@@ -112,7 +129,7 @@ class Prepared:
                 )
 
         with seeded(0), asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-            return cls(make, *runner.run(prepare()), tuple(clouds))
+            return cls(make, *runner.run(prepare()), tuple(clouds), controllers=names)
 
     def run(self, plan: Plan, *, reference: Run | None = None, probe_always: bool = False) -> Run:
         """Carry out one plan.
@@ -175,6 +192,9 @@ class World:
         self._resources: dict[tuple[str, str], Resource] = {}
         self._stored: dict[str, Resource] = {}
         self._outside_writes = 0
+        self._guards = 0
+        self._built_in = BuiltIn(prepared.controllers)
+        self._theirs: set[Place] = set()  # what the built-in controllers have made
         self._context = contextvars.copy_context()
 
     # ---- the run
@@ -202,7 +222,7 @@ class World:
         for cloud in self._prepared.clouds:
             cloud.reset()
             cloud.tell = _teller(self, cloud)
-        async with self._server:
+        async with self._server, self._built_in.running(self._server.transport(), self._clock):
             self.look_up()
             self._user = _User(self._server, self._resources)
             collecting = asyncio.create_task(self._collector.run(), name="collector")
@@ -337,6 +357,8 @@ class World:
             return "a fault goes on"
         if self._collector.is_busy and not self._collector.is_blocked:
             return "garbage is to be collected"
+        if why := self._built_in.why_busy():
+            return why
         if self._elects and not any(each.is_leading for each in self._processes):
             return "nobody leads"
         return next(filter(None, (process.why_busy() for process in self._processes)), "")
@@ -522,6 +544,28 @@ class World:
     def fill_disk(self, is_full: bool) -> None:
         self._store.is_full = is_full
 
+    async def guard(self, resource: str, fault: Unadmitted) -> Callable[[], Awaitable[None]]:
+        """Have a webhook be asked before writes of a resource, in vain; gives what takes it away."""
+        self._guards += 1
+        name = f"guard-{self._guards}.proof.setpoint.dev"
+        self._server.registry.admission._caller = _Deaf(is_slow=fault.is_slow)  # noqa: SLF001 - no sockets here
+        await self._insist(Create(_webhook(name, resource, fault)))
+
+        async def unguard() -> None:
+            await self._insist(Delete(_ADMISSION, _WEBHOOKS, name))
+            self._collector.unblock()
+
+        return unguard
+
+    async def _insist(self, step: Create | Delete) -> None:
+        """Have something done that is part of a fault, also while another fault goes on."""
+        token = actor.set("other")
+        try:
+            while await self._user.act(step) >= 500:  # noqa: ASYNC110 - nobody tells when it is over
+                await asyncio.sleep(1.0)
+        finally:
+            actor.reset(token)
+
     def block_collector(self, is_blocked: bool) -> None:
         if is_blocked:
             self._collector.is_blocked = True
@@ -556,14 +600,23 @@ class World:
 
     # ---- what happened
 
-    def state(self) -> State:
+    def state(self, *, whole: bool = False) -> State:
+        """How it is; what the built-in controllers have made is theirs, and told of only if asked for."""
         clouds = {cloud.name: cloud.things for cloud in self._prepared.clouds}
         records = self._store.snapshot().records
+        if not whole:
+            records = tuple(each for each in records if each.place not in self._theirs)
         return canonical(records, clouds, beginning=self._beginning, masked=self._prepared.masked)
 
     def _written(self, by: str, event: Event, now: float) -> None:
         record = event.record
-        if record.place.resource not in ("events", "leases.coordination.k8s.io"):
+        self._built_in.told(record.place.resource, now)
+        if event.type == "ADDED":
+            is_theirs = by == CONTROLLERS and record.place.resource != CLAIMS
+            (self._theirs.add if is_theirs else self._theirs.discard)(record.place)
+        if by == CONTROLLERS and record.place.resource == "nodes":
+            pass  # a node says all the time that it is well
+        elif record.place.resource not in ("events", "leases.coordination.k8s.io"):
             self._stirred += 1
             before = None if event.previous is None else event.previous.data
             self._run.writes.append(
@@ -620,7 +673,8 @@ class _User:
                 return await self.ask("POST", resource, obj["metadata"].get("namespace", "default"), "", obj)
             case Change():
                 resource = self._resource(step.api_version, step.kind)
-                return await self.ask("PATCH", resource, step.namespace, step.name, step.patch)
+                name = f"{step.name}/{step.subresource}" if step.subresource else step.name
+                return await self.ask("PATCH", resource, step.namespace, name, step.patch)
             case Delete():
                 resource = self._resource(step.api_version, step.kind)
                 options = {"propagationPolicy": "Background"}
@@ -637,6 +691,45 @@ class _User:
         response = await self._transport(transport.Request(method, path, headers, msgspec.json.encode(body)))
         await response.close()
         return response.status
+
+
+_ADMISSION: Final = "admissionregistration.k8s.io/v1"
+_WEBHOOKS: Final = "ValidatingWebhookConfiguration"
+
+
+def _webhook(name: str, resource: str, fault: Unadmitted) -> dict[str, Any]:
+    plural, _, group = resource.partition(".")
+    rule = {
+        "apiGroups": [group],
+        "apiVersions": ["*"],
+        "operations": ["CREATE", "UPDATE"],
+        "resources": [plural, f"{plural}/*"],
+    }
+    hook = {
+        "name": name,
+        "admissionReviewVersions": ["v1"],
+        "sideEffects": "None",
+        "failurePolicy": fault.policy,
+        "clientConfig": {"url": f"https://{name}/"},
+        "rules": [rule],
+    }
+    return {"apiVersion": _ADMISSION, "kind": _WEBHOOKS, "metadata": {"name": name}, "webhooks": [hook]}
+
+
+class _Deaf(Caller):
+    """Asks webhooks that nobody reaches, or that never answer; in the words in which Go says so."""
+
+    def __init__(self, *, is_slow: bool) -> None:
+        super().__init__()
+        self._is_slow = is_slow
+
+    async def call(self, target: Target, body: bytes, seconds: int, *, agent: str = "") -> bytes:
+        del body, agent
+        posting = f'Post "{target.url}?timeout={seconds}s"'
+        if self._is_slow:
+            await asyncio.sleep(seconds)
+            raise CallError(f"{posting}: context deadline exceeded")
+        raise CallError(f"{posting}: dial tcp {target.address}: connect: connection refused")
 
 
 def _source() -> random.Random:

@@ -1,0 +1,144 @@
+"""The fixture ``cluster`` on a real kube-apiserver: the same calls, and real time.
+
+    pytest --setpoint-cluster kube
+
+Each test has a namespace of its own that is called ``default`` in it (``confined.py``), so that a test says
+the same on both.  What cannot be had there, such as an hour that passes at once, is said to ``unavailable``,
+which does not return: the fixture skips the test.
+
+Definitions stay for the tests that follow: the control plane is the run's own, and a garbage collector takes
+half a minute to hear of a new kind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AsyncExitStack, ExitStack
+from types import TracebackType
+from typing import Any, NoReturn, Self, cast
+
+from setpoint.api.names import Resource
+from setpoint.client.client import Client, ignore_not_found
+from setpoint.client.config import Config
+from setpoint.errors import AlreadyExists
+from setpoint.kube.apiextensions.v1 import CustomResourceDefinition
+from setpoint.testing.faults import Faults
+from setpoint.testing.node import Node
+from setpoint.testing.proof.cloud import Cloud
+from setpoint.testing.proof.lab import Lab, Nothing
+from setpoint.testing.proof.plans import AnyFault
+from setpoint.testing.proof.process import Subject, make_task, maker
+from setpoint.testing.proof.real_proof import SKIPPED
+from setpoint.testing.proof.real_world import Ground, RealWorld
+from setpoint.testing.proof.trace import Run
+from setpoint.testing.proof.world import World
+from setpoint.testing.waiting import eventually
+
+LONGEST = 60.0  # seconds that a test may wait for
+
+
+class RealLab(Lab):
+    """A namespace of a cluster that runs, and operators in it."""
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        unavailable: Callable[[str], NoReturn],
+        clouds: tuple[Cloud, ...] = (),
+        node: bool = False,
+    ) -> None:
+        super().__init__(clouds=clouds)
+        self._config = config
+        self._unavailable = unavailable
+        self._has_node = node
+
+    def __repr__(self) -> str:
+        return f"<RealLab on {self._config.server}>"
+
+    def __enter__(self) -> Self:
+        self._stack = ExitStack()
+        self._open = AsyncExitStack()
+        self._runner = self._stack.enter_context(asyncio.Runner())
+        self._runner.get_loop().set_task_factory(make_task)
+        try:
+            self.wait(self._begin())
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    async def _begin(self) -> None:
+        way = await self._open.enter_async_context(Faults.of(self._config))
+        admin = Client(self._config, transport=way, on_warning=lambda _text: None)
+        resources: dict[tuple[str, str], Resource] = {}
+        for each in await admin.discovery.resources():
+            resources.setdefault((each.group, each.plural), each)
+        self._ground = Ground(Nothing, way, admin, resources, frozenset(), clouds=self._clouds)
+        if self._has_node:
+            await self._open.enter_async_context(Node(admin))
+        bounds = await self._open.enter_async_context(self._ground.namespace())
+        self.trace = Run(self.trace.plan)
+        self._real = RealWorld(self._ground, self.trace.plan, self.trace, bounds)
+        self._world = cast("World", self._real)  # as far as a lab asks
+        await self._open.enter_async_context(self._real.running())
+        self.client = Client(transport=self._real.transport(), on_warning=lambda _text: None)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self.wait(self._open.aclose())
+        finally:
+            self._stack.close()
+
+    def run(self, operator: Subject | Callable[[], Subject], *, crds: bool = True) -> None:
+        """Start an operator, with the definitions of its kinds."""
+        make = maker(operator)
+        self.wait(self._define(make().crds() if crds else []))
+        self.wait(self._real.host(make))
+        self.settle()
+
+    async def _define(self, crds: list[dict[str, Any]]) -> None:
+        admin = self._ground.client
+        for crd in crds:
+            name = crd["metadata"]["name"]
+            try:
+                await admin.create(crd)
+            except AlreadyExists:
+                found = await admin.get(CustomResourceDefinition, name)
+                crd["metadata"]["resourceVersion"] = found.metadata.resource_version
+                await admin.update(crd)
+
+            async def established(name: str = name) -> bool:
+                found = await ignore_not_found(admin.get(CustomResourceDefinition, name))
+                conditions = [] if found is None else found.status.conditions or []
+                return any(each.type == "Established" and each.status == "True" for each in conditions)
+
+            await eventually(established, timeout=LONGEST, what=f"{name} is established")
+        await admin.discovery.refresh()
+        new = [
+            each
+            for each in await admin.discovery.resources()
+            if (each.group, each.plural) not in self._ground.resources
+        ]
+        for each in new:
+            self._ground.resources.setdefault((each.group, each.plural), each)
+        await self._real.follow(each for each in new if each.namespaced)
+
+    def pass_time(self, seconds: float) -> None:
+        if seconds > LONGEST:
+            self._unavailable(f"on a real cluster {seconds:g} seconds take {seconds:g} seconds")
+        super().pass_time(seconds)
+
+    def fault(self, *faults: AnyFault) -> None:
+        for each in faults:
+            if each.id in SKIPPED:
+                self._unavailable(f"{each.id} {SKIPPED[each.id]}: {each}")
+        super().fault(*faults)
+
+    def freeze(self, *resources: str, seconds: float = 60.0) -> None:
+        if seconds > LONGEST:
+            self._unavailable(f"on a real cluster {seconds:g} seconds take {seconds:g} seconds")
+        super().freeze(*resources, seconds=seconds)

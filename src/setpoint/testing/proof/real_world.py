@@ -1,0 +1,577 @@
+"""Runs one plan on a real cluster: the operator in this process, the server and its controllers out there.
+
+The same plan, the same faults, the same trace as in ``world.py``; what differs is that time is real, so that
+stillness is a matter of waiting, and that two runs are never the same to the last byte.
+
+Promises:
+
+1. Each run has a namespace of its own, which is gone afterwards, whatever came of the run; nothing else is
+   written to (``confined.py``).
+2. After each step the run waits until nothing is at work, due within seconds, or to be collected, and nothing
+   has been written for a while.
+3. When the faults are over it is shown that nothing stirs: everything is looked at again, and the operator is
+   restarted.  The calendar cannot be put forward: the server's would not follow.
+
+Started by ``real_proof.py``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import secrets
+import tempfile
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from setpoint.api.names import Resource
+from setpoint.client.client import Client
+from setpoint.controller.result import Request
+from setpoint.errors import NotFound, SetpointError
+from setpoint.kube.core.v1 import Namespace
+from setpoint.net.transport import Request as HttpRequest
+from setpoint.net.transport import Transport
+from setpoint.testing.asked import Asked
+from setpoint.testing.proof.cloud import Cloud
+from setpoint.testing.proof.confined import Bounds, Confined, Told
+from setpoint.testing.proof.director import Director
+from setpoint.testing.proof.mirror import QUIET, Mirror
+from setpoint.testing.proof.plans import (
+    AnyFault,
+    Change,
+    Crash,
+    Create,
+    Delete,
+    Freeze,
+    Pass,
+    Plan,
+    Rotate,
+    Starve,
+    Step,
+    Travel,
+    Unadmitted,
+)
+from setpoint.testing.proof.process import Process, Subject
+from setpoint.testing.proof.seam import Seam, Token
+from setpoint.testing.proof.states import Masked, canonical
+from setpoint.testing.proof.store import actor
+from setpoint.testing.proof.trace import USER, Checkpoint, Run, State, Written
+from setpoint.testing.virtual_time import LoopClock
+
+LABEL: Final = "proof.setpoint.dev/run"
+_PREFIX: Final = "setpoint-proof-"
+_STILL = 1.0  # seconds without a write, after which it is still
+_PATIENCE = 90.0  # seconds after which what is not still never will be
+_SEEN = 5.0  # who is looked at again within this is waited for
+_LONGEST = 600.0  # seconds, with all that faults may take
+
+
+@dataclass
+class Ground:
+    """What does not change from run to run: the cluster, and the operator."""
+
+    make: Callable[[], Subject]
+    way: Transport
+    client: Client  # the administrator's, of the whole cluster
+    resources: dict[tuple[str, str], Resource]  # by group and plural, in the version that the server prefers
+    primaries: frozenset[str]
+    inside: str = "default"  # the namespace that the steps speak of
+    clouds: tuple[Cloud, ...] = ()
+    masked: Masked = frozenset()
+    followed: frozenset[str] | None = None  # resources in which anything is known to happen; None: all
+    strayed: list[str] = field(default_factory=list)
+
+    @asynccontextmanager
+    async def namespace(self) -> AsyncIterator[Bounds]:
+        """A namespace for one run."""
+        name = _PREFIX + secrets.token_hex(5)
+        made = Namespace()
+        made.metadata.name, made.metadata.labels = name, {LABEL: name.removeprefix(_PREFIX)}
+        await self.client.create(made)
+        try:
+            yield Bounds(self.inside, name, self.resources)
+        finally:
+            with suppress(NotFound):
+                await self.client.delete(Namespace, name)
+
+    def to_follow(self) -> list[Resource]:
+        return [
+            each
+            for each in self.resources.values()
+            if each.namespaced
+            and {"list", "watch"} <= {*each.verbs}
+            and str(each) not in QUIET
+            and (self.followed is None or str(each) in self.followed)
+        ]
+
+    async def run(self, plan: Plan, *, reference: Run | None = None, probe_always: bool = False) -> Run:
+        """Carry out one plan."""
+        run, began = Run(plan), _now()
+        async with self.namespace() as bounds:
+            try:
+                await RealWorld(self, plan, run, bounds).carry_out(reference, probe_always=probe_always)
+            finally:
+                self.strayed += bounds.strayed
+                run.lines[:] = [line._replace(time=line.time - began) for line in run.lines]
+        return run
+
+    async def is_operated(self, step: Create) -> str:
+        """Who sees to such an object already, without our doing; "" if nobody does."""
+        run = Run(Plan((step,)))
+        async with self.namespace() as bounds:
+            world = RealWorld(self, run.plan, run, bounds)
+            async with world.running():
+                await world.act((step,), USER)
+                await asyncio.sleep(2 * _STILL)
+                found = next((each for each in world.mirror.records()), None)
+                return "" if found is None else _other_manager(found.data)
+
+
+class RealWorld:
+    """One run."""
+
+    def __init__(self, ground: Ground, plan: Plan, run: Run, bounds: Bounds) -> None:
+        self._ground = ground
+        self._make = ground.make
+        self._plan = plan
+        self._run = run
+        self._bounds = bounds
+        self.mirror = Mirror(ground.make().name)
+        self._director = Director(plan, run, self)
+        self._processes: list[Process] = []
+        self._started = 0
+        self._orders: deque[tuple[Seam, Crash | Travel]] = deque()
+        self._ordered = asyncio.Event()
+        self._spawned: set[asyncio.Task[None]] = set()
+        self._over_at: int | None = None
+        self._is_probed = False
+        self._is_last = False
+        self._token: Token | None = None
+        self._outside_writes = 0
+        self._kinds = {(each.api_version, each.kind): each for each in ground.resources.values()}
+        self._context = contextvars.copy_context()
+
+    # ---- the run
+
+    async def carry_out(self, reference: Run | None, *, probe_always: bool) -> None:
+        """Take the steps of the plan, one after the other, and look after each."""
+        async with AsyncExitStack() as stack:
+            if any(isinstance(fault, Rotate) for fault in self._plan.faults):
+                folder = stack.enter_context(tempfile.TemporaryDirectory())
+                self._token = Token(Path(folder) / "token")
+            await stack.enter_async_context(self.running())
+            self._start()
+            await self._checkpoint(0, "start", probe=False)
+            for number, step in enumerate(self._plan.steps, 1):
+                if self._is_probed and self._plan.is_racy and reference and self._is_of_primary(step):
+                    continue
+                await self._let_go(step)
+                await self.act((step,), USER)
+                await self._checkpoint(number, str(step), probe=probe_always)
+                if not self._run.checkpoints[-1].is_settled:
+                    break
+                if reference is not None and self._is_as_ever(reference):
+                    break
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Follow the namespace for the time of the block; what was started in it ends with it."""
+        for cloud in self._ground.clouds:
+            cloud.reset()
+            cloud.tell = partial(self._written_outside, cloud.name)
+        self._observer = Client(transport=Confined(self._ground.way, self._bounds), on_warning=_unheard)
+        self._user = Confined(self._ground.way, self._bounds, self._told)
+        ready, following = [], []
+        for resource in self._ground.to_follow():
+            ready.append(asyncio.Event())
+            following.append(asyncio.create_task(self.mirror.watch(self._observer, resource, ready[-1])))
+        try:
+            for each in ready:
+                await each.wait()
+            yield
+        finally:
+            for process in self._processes:
+                await process.kill()
+            left = [*following, *self._spawned]
+            for task in left:
+                task.cancel()
+            if left:
+                await asyncio.wait(left)
+            await self._release()
+
+    async def _release(self) -> None:
+        """Take off what would keep the namespace from going: who it waits for has been killed."""
+        for place, each in list(self.mirror.live.items()):
+            resource = self._ground.resources.get(_group_and_plural(place.resource))
+            if resource is not None and msgspec.json.decode(each.record.data)["metadata"].get("finalizers"):
+                with suppress(SetpointError):
+                    await self._ask("DELETE", resource, place.name, {})
+                    await self._ask("PATCH", resource, place.name, {"metadata": {"finalizers": None}})
+
+    async def _let_go(self, step: Step) -> None:
+        """Bring what was held back, unless this step is what it waits for: else it would come too late."""
+        if not self._director.holding:
+            return
+        about = ""
+        if isinstance(step, Change | Delete) and (found := self._kinds.get((step.api_version, step.kind))):
+            about = f"{found} {step.name}"
+        for process in self._processes:
+            for view in process.seam.views:
+                view.release(about)
+        if not self._director.holding:
+            last = self._run.checkpoints[-1]
+            await self._checkpoint(last.step, last.what, probe=False)
+
+    def _is_of_primary(self, step: Step) -> bool:
+        match step:
+            case Create(object=obj):
+                kind = obj["apiVersion"], obj["kind"]
+            case Change():
+                kind = step.api_version, step.kind
+            case _:
+                return False
+        return str(self._kinds.get(kind)) in self._ground.primaries
+
+    def _is_as_ever(self, reference: Run) -> bool:
+        """Whether nothing is left of the faults, so that all that follows would be as without them."""
+        last = self._run.checkpoints[-1]
+        if last.restless:
+            return True
+        if not self._is_probed or self._plan.is_racy:
+            return False
+        return any(point.step == last.step and point.state == last.state for point in reference.checkpoints)
+
+    async def _checkpoint(self, number: int, what: str, *, probe: bool) -> None:
+        began, looks, requests = _now(), len(self._run.looks), self._run.requests
+        self._is_last = number == len(self._plan.steps)
+        why_not = await self._settle()
+        self._note_writes()
+        point = Checkpoint(
+            number,
+            what,
+            began,
+            _now(),
+            not why_not,
+            why_not,
+            self.state(),
+            len(self._run.looks) - looks,
+            self._run.requests - requests,
+            len(self._run.writes),
+            bool(self._director.holding),
+        )
+        self._run.checkpoints.append(point)
+        self._run.line(_now(), "world", f"still after {what}" if not why_not else f"not still: {why_not}")
+        if not why_not and number and (probe or (self._plan.faults and self._director.is_over)):
+            point.restless = await self._probe(point, is_last=probe or self._is_last)
+            self._note_writes()
+
+    async def _settle(self, patience: float = _PATIENCE) -> str:
+        """Wait until nothing stirs; why not, if it never comes to that."""
+        until, at_last = _now() + patience, _now() + _LONGEST
+        still_since = _now()
+        while True:
+            await self._pause(0.05)
+            while self._orders:
+                await self._obey(*self._orders.popleft())
+            self._restart_ended()
+            if self._bounds.strayed:
+                return f"it was kept from what is not its own: {self._bounds.strayed[0]}"
+            why = self._why_busy()
+            if not why:
+                wait = max(
+                    (each.longest_wait(_SEEN, self.mirror.stirred) for each in self._processes), default=0
+                )
+                if wait:
+                    why = "something is looked at again and again, and each time there is something to do"
+            now = _now()
+            if why:
+                still_since = now
+            still_since = max(still_since, self.mirror.stirred_at)
+            if now - still_since >= _STILL:
+                return ""
+            if self._director.is_busy or self._director.holding:
+                until = now + patience
+            if now > min(until, at_last):
+                return why or "it is never still"
+
+    def _why_busy(self) -> str:
+        if self._director.is_busy or (self._is_last and self._director.holding):
+            return "a fault goes on"
+        if garbage := self.mirror.garbage():
+            return f"{garbage} is garbage, and nobody collects it: does kube-controller-manager run?"
+        return next(filter(None, (process.why_busy() for process in self._processes)), "")
+
+    async def _probe(self, point: Checkpoint, *, is_last: bool) -> list[str]:
+        """What is written though nothing has changed: after another look, after a restart."""
+        if self._over_at is None:
+            self._over_at = point.step
+            await asyncio.sleep(_STILL)
+            self.look_at_all()
+            if found := await self._stirs("a little later", self._run.effects):
+                return found
+        if self._is_probed or not (is_last or point.step > self._over_at):
+            return []
+        self._is_probed = not is_last
+        self._over_at = None if is_last else self._over_at
+        if any(process.is_starved for process in self._processes):
+            return []  # one that begins anew needs to see all
+        await self.restart()
+        return await self._stirs("after a restart", None)
+
+    async def _stirs(self, when: str, asked: list[Any] | None) -> list[str]:
+        """After a restart it may ask, for it has forgotten that nothing would change; else it may not."""
+        known = len(self._run.effects)
+        why_not = await self._settle()
+        effects = self._run.effects[known:]
+        if asked is None:
+            effects = [effect for effect in effects if effect.is_done]
+        found = [f"{when}: {effect.at.what}" for effect in effects]
+        return [*found, f"{when}: {why_not}"] if why_not else found
+
+    # ---- by hand (``real_lab.py``)
+
+    def transport(self) -> Transport:
+        return self._user
+
+    async def follow(self, resources: Iterable[Resource]) -> None:
+        """Follow more than there was in the beginning."""
+        ready: list[asyncio.Event] = []
+        for resource in resources:
+            self._kinds.setdefault((resource.api_version, resource.kind), resource)
+            ready.append(asyncio.Event())
+            self.spawn(self.mirror.watch(self._observer, resource, ready[-1]))
+        for each in ready:
+            await each.wait()
+
+    async def host(self, make: Callable[[], Subject]) -> None:
+        """Run one more operator."""
+        self._make = make
+        self.mirror.manager = make().name
+        self._start()
+
+    async def restart(self) -> None:
+        for process in list(self._processes):
+            await self._replace(process)
+
+    def place(self, faults: Iterable[AnyFault]) -> None:
+        self._director.place(faults)
+
+    async def freeze(self, fault: Freeze) -> None:
+        self._director.freeze(fault)
+
+    async def settle(self, patience: float) -> str:
+        del patience  # of a world in which an hour takes no time
+        found = await self._settle()
+        self._note_writes()
+        return found
+
+    async def probe(self) -> list[str]:
+        await asyncio.sleep(_STILL)
+        self.look_at_all()
+        if found := await self._stirs("a little later", self._run.effects):
+            return found
+        await self.restart()
+        return await self._stirs("after a restart", None)
+
+    # ---- processes
+
+    def _start(self) -> None:
+        self._started += 1
+        by = f"operator {self._started}"
+        way = Confined(self._ground.way, self._bounds, self._told, is_disturbed=True)
+        seam = Seam(way, self._started, self._director)
+        seam.token = self._token
+        began = datetime.now(UTC) - timedelta(seconds=_now())
+        process = Process(
+            self._started,
+            self._make,
+            seam,
+            LoopClock(began),
+            self._run,
+            stirred=lambda: self.mirror.stirred,
+            elects=False,
+        )
+        self._processes.append(process)
+        process.is_starved = any(isinstance(fault, Starve) for fault in self._plan.faults)
+        process.start()
+        self._run.line(_now(), by, "starts")
+
+    def crash(self, seam: Seam, fault: Crash | Travel) -> None:
+        self._orders.append((seam, fault))
+        self._ordered.set()
+
+    async def _obey(self, seam: Seam, fault: Crash | Travel) -> None:
+        process = next(each for each in self._processes if each.seam is seam)
+        self._run.line(_now(), f"operator {process.number}", "dies")
+        await process.kill()
+        self._processes.remove(process)
+        if isinstance(fault, Crash):
+            await self.act(fault.down, USER)
+            await asyncio.sleep(fault.away)
+        self._start()
+
+    async def _replace(self, process: Process) -> None:
+        await process.kill()
+        self._processes.remove(process)
+        self._start()
+
+    def _restart_ended(self) -> None:
+        """A process that ended is started again, as a kubelet does."""
+        for process in [each for each in self._processes if each.is_over]:
+            if process.failure and process.failure not in self._run.errors:
+                self._run.errors.append(process.failure)
+            self._processes.remove(process)
+            self._start()
+
+    async def _pause(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._ordered.wait()
+        self._ordered.clear()
+
+    # ---- what faults may ask for
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work, context=self._context.copy())
+        self._spawned.add(task)
+        task.add_done_callback(self._spawned.discard)
+
+    async def act(self, steps: Iterable[Step], by: str) -> None:
+        token = actor.set(by)
+        try:
+            for step in steps:
+                self._run.line(_now(), by, str(step))
+                if isinstance(step, Pass):
+                    await asyncio.sleep(step.seconds)
+                    continue
+                status = await self._take(step)
+                if status >= 400:
+                    self._run.line(_now(), by, f"refused with {status}: {step}")
+        finally:
+            actor.reset(token)
+
+    async def _take(self, step: Create | Change | Delete) -> int:
+        match step:
+            case Create(object=obj):
+                return await self._ask("POST", self._kinds[obj["apiVersion"], obj["kind"]], "", obj)
+            case Change():
+                name = f"{step.name}/{step.subresource}" if step.subresource else step.name
+                return await self._ask("PATCH", self._kinds[step.api_version, step.kind], name, step.patch)
+            case Delete():
+                options = {"propagationPolicy": "Background"}
+                return await self._ask("DELETE", self._kinds[step.api_version, step.kind], step.name, options)
+
+    async def _ask(self, method: str, resource: Resource, name: str, body: Any) -> int:
+        path = f"/apis/{resource.group}" if resource.group else "/api"
+        path += f"/{resource.version}/namespaces/{self._ground.inside}/{resource.plural}"
+        content = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        headers = {"Content-Type": content, "User-Agent": "user", "Accept": "application/json"}
+        target = f"{path}/{name}" if name else path
+        response = await self._user(HttpRequest(method, target, headers, msgspec.json.encode(body)))
+        await response.close()
+        return response.status
+
+    def look_at_all(self) -> None:
+        requests: dict[str, list[Request]] = {}
+        for place in self.mirror.requests():
+            resource = self._ground.resources.get(_group_and_plural(place.resource))
+            if resource is not None:
+                kind = f"{resource.kind}.{resource.group}"
+                requests.setdefault(kind, []).append(Request(place.namespace, place.name))
+        for process in self._processes:
+            process.look_at_all(requests)
+
+    async def compact(self) -> None:
+        self._bounds.compacted = self.mirror.version
+
+    def fill_disk(self, is_full: bool) -> None:
+        self._bounds.is_full = is_full
+
+    def block_collector(self, is_blocked: bool) -> None:
+        raise NotImplementedError("the collector of a real cluster is not ours to stop")
+
+    async def guard(self, resource: str, fault: Unadmitted) -> Callable[[], Awaitable[None]]:
+        raise NotImplementedError(f"{fault}: a webhook for {resource} would be of the whole cluster")
+
+    def step_clock(self, seam: Seam, seconds: float) -> None:
+        for process in self._processes:
+            if process.seam is seam:
+                process.clock.step(seconds)
+
+    def starve(self) -> None:
+        for process in self._processes:
+            process.is_starved = True
+
+    def rotate_token(self) -> None:
+        if self._token is not None:
+            self._token.rotate()
+
+    def hide(self, what: str, seconds: float) -> None:
+        _verb, name, thing = what.split(" ", 2)
+        for cloud in self._ground.clouds:
+            if cloud.name == name:
+                cloud.hide(thing, seconds)
+
+    def template(self, resource: str, namespace: str, name: str) -> str:
+        return self.mirror.template(resource, namespace, name)
+
+    @property
+    def revision(self) -> int:
+        return self.mirror.writes + self._outside_writes
+
+    # ---- what happened
+
+    def state(self, *, whole: bool = False) -> State:
+        """How it is; what the cluster's own controllers have made is told of only if asked for."""
+        clouds = {cloud.name: cloud.things for cloud in self._ground.clouds}
+        return canonical(self.mirror.records(whole=whole), clouds, masked=self._ground.masked)
+
+    def _told(self, asked: Asked, answer: Told) -> None:
+        self.mirror.told(actor.get(), asked, answer)
+
+    def _note_writes(self) -> None:
+        for write in self.mirror.take_writes():
+            self._run.writes.append(write)
+            self._run.line(
+                write.time,
+                "server",
+                f"{write.type} {write.resource} {write.namespace} {write.name} (by {write.by})",
+            )
+        self._run.lines.sort(key=lambda line: line.time)
+
+    def _written_outside(self, cloud: str, type_: str, id_: str, data: Mapping[str, Any]) -> None:
+        self._outside_writes += 1
+        self.mirror.stirred += 1
+        encoded = msgspec.json.encode(data)
+        self._run.writes.append(
+            Written(_now(), actor.get(), type_, cloud, "", id_, self.revision, encoded, None)
+        )
+        self._run.line(_now(), cloud, f"{type_} {id_}")
+
+
+def _unheard(_text: str) -> None:
+    """What a server warns of is for who runs the operator, and not for who looks on."""
+
+
+def _other_manager(data: bytes) -> str:
+    """Who has written to an object that the user has only just made."""
+    metadata = msgspec.json.decode(data)["metadata"]
+    managers = {each.get("manager", "") for each in metadata.get("managedFields") or ()}
+    return ", ".join(sorted(managers - {"user"}))
+
+
+def _group_and_plural(resource: str) -> tuple[str, str]:
+    plural, _, group = resource.partition(".")
+    return group, plural
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,205 @@
+"""Plans drawn by Hypothesis: what a user does, from the kind's schema, and what goes wrong meanwhile.
+
+    trial = Trial(make)
+
+    @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @given(trial.plans())
+    def test_it_survives_whatever_is_drawn(plan: Plan) -> None:
+        trial.check(plan)
+
+``prove`` tries every fault at every place of one life of an object.  Here the life itself is drawn: specs
+with any value that the schema allows, changes, deletions, waits, in any order; and up to two faults at places
+of that life.  Hypothesis remembers what failed, and makes it smaller: fewer faults, fewer steps, simpler
+values.  A life without faults is held against a fresh start with its last spec (O4).
+
+Hypothesis is not one of Setpoint's dependencies: who imports this has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+try:
+    from hypothesis import strategies as st
+    from hypothesis.strategies import SearchStrategy
+except ImportError as missing:
+    raise ImportError("plans are drawn by Hypothesis, which is missing: pip install hypothesis") from missing
+
+from setpoint.testing.proof.cloud import Cloud
+from setpoint.testing.proof.oracles import Finding, Reference, Rules, judge
+from setpoint.testing.proof.plans import AnyFault, Change, Create, Delete, Pass, Plan, Starve, Step
+from setpoint.testing.proof.process import Subject, maker
+from setpoint.testing.proof.prove import fresh_starts_of, masked_by_chance, usual_steps_of
+from setpoint.testing.proof.report import Failure, Report
+from setpoint.testing.proof.sweep import singles
+from setpoint.testing.proof.workload import Schema, is_fixed, sample, served
+from setpoint.testing.proof.world import Prepared
+
+_WAITS = (5.0, 61.0, 3601.0)
+_MOST_STEPS = 5
+
+
+class Trial:
+    """An operator, prepared once, and what it is tried with.
+
+    ``example`` is a spec to begin with, where the schema says too little; ``clouds``, ``always``, ``never``,
+    ``at_most``, ``keeps`` and ``without`` are ``prove``'s.
+    """
+
+    def __init__(
+        self,
+        operator: Subject | Callable[[], Subject],
+        *,
+        example: dict[str, Any] | None = None,
+        clouds: Sequence[Cloud] = (),
+        always: Sequence[Callable[..., object]] = (),
+        never: Sequence[Callable[..., object]] = (),
+        at_most: Sequence[tuple[str, int]] = (),
+        keeps: Sequence[str] = (),
+        without: Sequence[str] = (),
+    ) -> None:
+        make = maker(operator)
+        self._name = make().name
+        self._crds = make().crds()
+        self._example = example
+        self._rules = Rules(tuple(always), tuple(never), tuple(at_most), tuple(keeps))
+        self._without = frozenset(without)
+        prepared = Prepared.of(make, clouds=clouds)
+        usual = usual_steps_of(make, example) if self._crds else ()
+        self._prepared = replace(prepared, masked=masked_by_chance(prepared, usual))
+        self._references: dict[bytes, Reference] = {}
+
+    def __repr__(self) -> str:
+        return f"<Trial of {self._name}>"
+
+    # ---- what is drawn
+
+    def lives(self) -> SearchStrategy[tuple[Step, ...]]:
+        """What a user may do with one object, from its creation to its deletion."""
+        if not self._crds:
+            raise ValueError("the operator defines no kind to make objects of: say what a user does, steps=…")
+        crd = self._crds[0]
+        api_version, kind, schema = served(crd)
+        metadata = {"name": "sample", "namespace": "default"}
+        if crd["spec"].get("scope") == "Cluster":
+            del metadata["namespace"]
+        begin = self._example or sample(schema)
+        delete = Delete(api_version, kind, "sample")
+
+        def created(spec: dict[str, Any]) -> Step:
+            body = {**begin, **spec}
+            return Create({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": body})
+
+        def changed(spec: dict[str, Any]) -> Step:
+            return Change(api_version, kind, "sample", {"spec": spec})
+
+        fields = {
+            name: values(field) for name, field in schema.get("properties", {}).items() if not is_fixed(field)
+        }
+        specs = st.fixed_dictionaries({}, optional=fields)
+        steps: list[Any] = [specs.filter(bool).map(changed), st.sampled_from(_WAITS).map(Pass)]
+        if not fields:
+            del steps[0]
+        again = st.just(delete), specs.map(created)
+        life = st.tuples(
+            specs.map(created),
+            st.lists(st.one_of(*steps, st.tuples(*again)), max_size=_MOST_STEPS),
+        )
+        return life.map(lambda drawn: (drawn[0], *_flat(drawn[1]), delete))
+
+    def plans(self, *, steps: Sequence[Step] | None = None, most_faults: int = 2) -> SearchStrategy[Plan]:
+        """Plans: of these steps, or of steps that are drawn too; with so many faults, or fewer."""
+        lives = self.lives() if steps is None else st.just(tuple(steps))
+
+        def struck(life: tuple[Step, ...]) -> SearchStrategy[Plan]:
+            places = self._faults(life)
+            if not places or not most_faults:
+                return st.just(Plan(life))
+            drawn = st.lists(
+                st.sampled_from(places), max_size=most_faults, unique_by=lambda fault: str(fault.at)
+            )
+            return drawn.map(lambda faults: Plan(life, tuple(faults)))
+
+        return lives.flatmap(struck)
+
+    def _faults(self, steps: tuple[Step, ...]) -> list[AnyFault]:
+        """All that can go wrong in such a life; but not what never ends, which stands alone in ``prove``."""
+        reference = self._reference(steps).run
+        if not all(point.is_settled for point in reference.checkpoints):
+            return []
+        found = [fault for plan in singles(reference, steps) for fault in plan.faults]
+        return [fault for fault in found if not isinstance(fault, Starve)]
+
+    # ---- how it is judged
+
+    def check(self, plan: Plan) -> None:
+        """Run a plan; AssertionError with the story if the operator does not survive it."""
+        findings, report = self._judged(plan), Report(self._name, plan.steps)
+        wrong = tuple(each for each in findings if each.oracle != "O13")
+        excused = plan.is_hostile and not any(each.is_grave for each in wrong)
+        if wrong and not excused:
+            run = self._prepared.run(plan)
+            report.plans = 1
+            report.failures.append(Failure(plan, wrong, run))
+            raise AssertionError(f"{report}\n\nreplay(make, {msgspec.json.encode(plan).decode()!r})")
+
+    def _judged(self, plan: Plan) -> list[Finding]:
+        reference = self._reference(plan.steps)
+        if plan.faults:
+            run = self._prepared.run(plan, reference=reference.run)
+            return judge(run, reference, without=self._without)
+        run = self._prepared.run(plan, probe_always=True)
+        found = judge(run, reference, without=self._without)
+        if "O4" not in self._without:
+            found += fresh_starts_of(self._prepared, reference)
+        return found
+
+    def _reference(self, steps: tuple[Step, ...]) -> Reference:
+        key = msgspec.json.encode(steps)
+        if key not in self._references:
+            run = self._prepared.run(Plan(steps))
+            self._references[key] = Reference(run, self._rules, self._prepared.primaries)
+        return self._references[key]
+
+
+def values(schema: Schema) -> SearchStrategy[Any]:
+    """Values that a schema allows, as far as it says; where a pattern or a format rules, a known one."""
+    if schema.get("enum"):
+        return st.sampled_from(schema["enum"])
+    match schema.get("type"):
+        case "boolean":
+            return st.booleans()
+        case "integer":
+            low = schema.get("minimum", 1 if schema.get("maximum", 1) >= 1 else schema["maximum"])
+            return st.integers(low, min(schema.get("maximum", low + 3), low + 3))
+        case "string" if not schema.get("format") and not schema.get("pattern"):
+            least = max(1, schema.get("minLength", 1))
+            return st.text("abc", min_size=least, max_size=min(schema.get("maxLength", least + 2), least + 2))
+        case "array":
+            least = schema.get("minItems", 0)
+            most = min(schema.get("maxItems", least + 2), least + 2)
+            return st.lists(values(schema.get("items", {})), min_size=least, max_size=most)
+        case "object" if schema.get("properties"):
+            return _objects(schema)
+        case _:
+            return st.just(sample(schema))
+
+
+def _objects(schema: Mapping[str, Any]) -> SearchStrategy[Any]:
+    properties, required = schema["properties"], set(schema.get("required", ()))
+    drawn = {name: values(field) for name, field in properties.items()}
+    return st.fixed_dictionaries(
+        {name: each for name, each in drawn.items() if name in required},
+        optional={name: each for name, each in drawn.items() if name not in required},
+    )
+
+
+def _flat(steps: list[Any]) -> list[Step]:
+    found: list[Step] = []
+    for each in steps:
+        found += each if isinstance(each, tuple) else [each]
+    return found

@@ -1,0 +1,72 @@
+"""Plans that Hypothesis draws."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+
+from setpoint.testing.proof.plans import Change, Create, Delete, Pass, Plan
+from setpoint.testing.proof.trial import Trial
+from tests.mutants.operators import LIFE, cloud, in_memory, marked_before, prunes
+
+few = settings(
+    deadline=None,
+    max_examples=15,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+
+
+def test_an_operator_that_survives_survives_what_is_drawn() -> None:
+    trial = Trial(lambda: marked_before(wrong=False), clouds=[cloud])
+
+    @few
+    @given(trial.plans())
+    def survives(plan: Plan) -> None:
+        assert isinstance(plan.steps[0], Create)
+        assert isinstance(plan.steps[-1], Delete)
+        trial.check(plan)
+
+    survives()
+
+
+def test_what_does_not_survive_is_made_small() -> None:
+    trial = Trial(lambda: in_memory(wrong=True))
+
+    @settings(few, max_examples=60)
+    @given(trial.plans(steps=LIFE, most_faults=2))
+    def survives(plan: Plan) -> None:
+        trial.check(plan)
+
+    with pytest.raises(AssertionError, match=r"FAIL O\d+(?s:.*)replay\(make, ") as failed:
+        survives()
+    assert "; then " not in str(failed.value), "one fault is enough"
+
+
+def test_lives_are_drawn_from_the_schema() -> None:
+    trial = Trial(lambda: marked_before(wrong=False))
+    sorts = set[type]()
+
+    @settings(few, max_examples=40)
+    @given(trial.lives())
+    def holds(life: tuple[object, ...]) -> None:
+        for step in life:
+            sorts.add(type(step))
+            if isinstance(step, Change):
+                assert set(step.patch["spec"]) <= {"replicas", "text"}
+
+    holds()
+    assert sorts == {Create, Change, Delete, Pass}
+
+
+def test_a_life_alone_shows_what_depends_on_the_way() -> None:
+    trial = Trial(lambda: prunes(wrong=True))
+
+    @settings(few, max_examples=40, phases=[Phase.generate])
+    @given(trial.plans(most_faults=0))
+    def survives(plan: Plan) -> None:
+        trial.check(plan)
+
+    with pytest.raises(AssertionError, match="O4"):
+        survives()
