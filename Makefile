@@ -6,7 +6,7 @@ PIP    := $(BIN)/pip --disable-pip-version-check --quiet
 LOCK   := --quiet --universal --python-version 3.11 --generate-hashes --custom-compile-command 'make lock' --output-file
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup check format test kube conformance bench wheel models facts prove soak lock clean
+.PHONY: help demo setup check format test kube conformance bench wheel models facts prove soak fuzz suites lock clean
 
 help:  ## list the verbs
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
@@ -72,6 +72,12 @@ prove: setup  ## the table of mutants: every mistake found, nobody accused who m
 
 soak: setup  ## kill -9 a thousand times, and tear the log at every byte
 	SETPOINT_CRASHES=1000 SETPOINT_TORN=1 $(BIN)/pytest tests/server/storage tests/server/test_kill.py
+
+suites: setup kube  ## others' suites in Go, and Helm, on our server and on the real one; writes docs/suites.md (half an hour)
+	nice -n 10 $(BIN)/python -m tests.suites $(ONLY)
+
+fuzz: setup  ## ask a server what nobody thought of: no 500, no hang, no growth (ten minutes; one: TIME=60)
+	$(BIN)/python -m tests.fuzz.run --seconds $(or $(TIME),600)
 
 lock: setup  ## write the locks anew, with the newest versions pyproject.toml allows
 	$(PIP) install 'uv>=0.9'

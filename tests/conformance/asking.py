@@ -64,8 +64,8 @@ class Step:
 
     ``lines`` ends a watch after so many events; else it lasts as long as its ``timeoutSeconds`` say.  With
     ``until`` the request is repeated until it is answered with that code, and for ``until_says`` until a
-    condition is as it says (``Established=True``), for ``until_allowed`` until a review allows what it asks:
-    only the last answer counts.
+    condition is as it says (``Established=True``), for ``until_has`` until the answer has that text, for
+    ``until_allowed`` until a review allows what it asks: only the last answer counts.
     """
 
     method: str
@@ -77,6 +77,7 @@ class Step:
     lines: int = 0
     until: int = 0
     until_says: str = ""
+    until_has: str = ""
     until_allowed: bool = False
     as_text: bool = False  # the body's very characters count
     is_anonymous: bool = False
@@ -166,9 +167,11 @@ class Asker:
         deadline = time.monotonic() + _DEADLINE
         while True:
             status, headers, data = self._ask(step, known)
-            if not (step.until or step.until_says or step.until_allowed):
+            if not (step.until or step.until_says or step.until_has or step.until_allowed):
                 return status, headers, data
             if step.until_allowed and json.loads(data).get("status", {}).get("allowed"):
+                return status, headers, data
+            if step.until_has and step.until_has.encode() in data:
                 return status, headers, data
             if step.until == status or (step.until_says and _says(data, step.until_says)):
                 return status, headers, data

@@ -30,7 +30,10 @@ NEEDS: Final[dict[str, tuple[str, ...]]] = {
 NEEDS_SOCKET: Final = (
     "test_cache.py::test_reads_never_go_behind_our_own_writes",  # there, nothing is ever behind
     "test_crd_server.py",  # these ask by a connection of their own, whatever the client's way is
+    "test_openapi_v2.py",
+    "test_proof.py",
     "test_server_differences.py",
+    "test_watch_websocket.py",
 )
 
 # They wait for leases to run out, or do much.
@@ -44,6 +47,7 @@ SLOW: Final = (
     "test_manager.py::test_a_leader_that_was_paused_writes_nothing_when_it_goes_on",
     "test_manager.py::test_a_second_signal_ends_the_process_at_once_even_if_the_loop_is_stuck",
     "test_manager.py::test_when_the_leader_is_killed_the_other_leads_after_the_lease_has_run_out",
+    "test_proof.py",
     "test_scale.py",
 )
 

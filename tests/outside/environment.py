@@ -1,6 +1,7 @@
-"""Outside programs that must be fetched or built, kept between runs: a virtual environment, a Go program.
+"""Outside programs that must be fetched or built, kept between runs: a virtual environment, others in Go and
+Java.
 
-Both are made anew when what they are made from changes.  They lie outside the work tree, beside the
+They are made anew when what they are made from changes.  They lie outside the work tree, beside the
 programs of ``make kube``.
 """
 
@@ -33,16 +34,31 @@ def python() -> Path:
     return _kept(f"python{version}", [locked], make) / "bin" / "python"
 
 
-def controller() -> Path:
-    """The program in ``controller/``."""
-    source = _HERE / "controller"
+def controller(which: str = "") -> Path:
+    """The program in ``controller/``, or in a folder of it."""
+    source, name = _HERE / "controller", which or "controller"
 
     def make(folder: Path) -> None:
         go = ["go", "build", "-mod=readonly", "-trimpath", "-buildvcs=false"]
-        _run([*go, "-o", str(folder / "controller"), "."], cwd=source, env={**os.environ, "CGO_ENABLED": "0"})
+        environment = {**os.environ, "CGO_ENABLED": "0"}
+        _run([*go, "-o", str(folder / name), f"./{which}"], cwd=source, env=environment)
 
-    made_of = [source / name for name in ("go.mod", "go.sum", "main.go")]
-    return _kept("controller", made_of, make) / "controller"
+    made_of = [source / "go.mod", source / "go.sum", source / which / "main.go"]
+    return _kept(name, made_of, make) / name
+
+
+def java() -> list[str]:
+    """What runs the program in ``programs/fabric8``: its class, with the libraries that its pom names."""
+    source = _HERE / "programs" / "fabric8"
+    pom, program = source / "pom.xml", source / "Watcher.java"
+
+    def make(folder: Path) -> None:
+        libraries = f"-DoutputDirectory={folder / 'libraries'}"
+        _run(["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", libraries])
+        _run(["javac", "-d", str(folder), "-cp", str(folder / "libraries" / "*"), str(program)])
+
+    folder = _kept("fabric8", [pom, program], make)
+    return ["java", "-cp", os.pathsep.join([str(folder), str(folder / "libraries" / "*")]), "Watcher"]
 
 
 def _kept(name: str, made_of: list[Path], make: Callable[[Path], None]) -> Path:

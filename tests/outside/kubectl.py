@@ -75,16 +75,19 @@ def _in_order(text: str) -> str:
 
 
 class Kubectl:
-    """kubectl for one server and one namespace; ``homes`` has a folder for each server, and the manifests."""
+    """kubectl for one server and one namespace; ``homes`` has a folder for each server, and the manifests.
 
-    def __init__(self, server: Server, homes: Path, namespace: str) -> None:
+    ``program`` is another that takes --kubeconfig and --namespace, in place of kubectl.
+    """
+
+    def __init__(self, server: Server, homes: Path, namespace: str, *, program: Path | None = None) -> None:
         self.server = server
         self.home = homes / server.name
         self.folder = homes / MANIFESTS.name
         self.namespace = namespace
-        self._program = binaries().kubectl
+        self._program = program or binaries().kubectl
 
-    def __call__(self, line: str, *, stdin: str = "") -> Ran:
+    def __call__(self, line: str, *, stdin: str = "", deadline: float = DEADLINE) -> Ran:
         """Run one line, and wait until it ends."""
         err, code = "", 0
         for command in line.split(" | "):
@@ -97,7 +100,7 @@ class Kubectl:
                 text=True,
                 check=False,
                 cwd=self.folder,
-                timeout=DEADLINE,
+                timeout=deadline,
             )
             stdin, err, code = ran.stdout, err + ran.stderr, code or ran.returncode
         return Ran(code, stdin, err)

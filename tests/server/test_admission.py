@@ -55,6 +55,7 @@ class Hooks:
     asked: list[Json] = field(default_factory=list)
     address: str = ""
     authority: str = ""
+    certificate: str = ""  # its own
     meeting: asyncio.Barrier | None = None  # of the first two that are asked
 
     async def __call__(self, request: Request) -> listen.Answer:
@@ -92,7 +93,10 @@ async def hooks_behind(tmp_path: Path, host: str = "hooks.default.svc") -> Async
     file.write_bytes(identity.key_pem + identity.certificate_pem)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(file)
-    hooks = Hooks(authority=base64.b64encode(authority.certificate_pem).decode())
+    hooks = Hooks(
+        authority=base64.b64encode(authority.certificate_pem).decode(),
+        certificate=base64.b64encode(identity.certificate_pem).decode(),
+    )
     async with listen.serve(hooks, host="127.0.0.1", port=0, ssl_context=context, grace=0.1) as address:
         hooks.address = f"127.0.0.1:{address.port}"
         yield hooks
@@ -126,6 +130,18 @@ async def test_a_service_must_show_that_it_is_the_one(tmp_path: Path) -> None:
     assert "hooks.default.svc" in refusal["message"]
     assert "tls: failed to verify certificate" in refusal["message"]
     assert not hooks.asked
+
+
+async def test_a_webhook_may_be_trusted_by_its_own_certificate(tmp_path: Path) -> None:
+    """What envtest configures: Go takes any certificate of the bundle as the end of a chain."""
+    async with (
+        hooks_behind(tmp_path) as hooks,
+        ApiServer(services={"default/hooks": hooks.address}) as server,
+    ):
+        hooks.authority = hooks.certificate
+        await made(server, _HOOKS.format("validating"), hooks.configuration())
+        await made(server, _MAPS, {"metadata": {"name": "a"}})
+    assert [one["name"] for one in hooks.asked] == ["a"]
 
 
 async def test_an_authority_that_is_none_is_told(tmp_path: Path) -> None:

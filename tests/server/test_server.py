@@ -50,8 +50,11 @@ async def test_it_is_known_by_every_name_that_it_has() -> None:
 
 async def test_what_is_refused_before_the_app_is_a_status_too() -> None:
     async with ApiServer() as server, server.serve() as served, over(served, server) as transport:
-        got = await Asking(transport)("POST", MAPS, b"x" * (3 * 2**20 + 1))
+        known = {"Authorization": f"Bearer {server.token}"}
+        got = await Asking(transport)("POST", MAPS, b"x" * (3 * 2**20 + 1), known)
         assert (got.status, got.json["reason"]) == (413, "RequestEntityTooLarge")
+        got = await Asking(transport)("POST", MAPS, b"x" * 5_000)
+        assert (got.status, got.json["reason"]) == (401, "Unauthorized"), "of a stranger nothing is read"
         assert got.headers["Audit-Id"]
 
 
@@ -92,12 +95,57 @@ async def test_a_second_server_on_the_same_directory_is_refused(tmp_path: Path) 
                 pass
 
 
-async def test_an_authority_that_cannot_be_read_is_made_anew(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "ends"),
+    [
+        ("ca.crt", "every kubeconfig and certificate"),
+        ("ca.key", "every kubeconfig and certificate"),
+        ("token", "the administrator's kubeconfig"),
+        ("service-accounts.key", "every service account's token"),
+    ],
+)
+@pytest.mark.parametrize("damage", ["emptied", "rubbish", "cut short", "a directory"])
+async def test_a_secret_that_is_damaged_is_refused_and_not_replaced(
+    name: str, ends: str, damage: str, tmp_path: Path
+) -> None:
     async with ApiServer(tmp_path) as server:
-        first = server.secrets.authority.certificate_pem
-    (tmp_path / "ca.key").write_text("rubbish")
+        kept = server.secrets.authority.certificate_pem, server.secrets.signing_key.id
+    file = tmp_path / name
+    whole = file.read_bytes()
+    file.unlink()
+    match damage:
+        case "emptied":
+            file.touch()
+        case "rubbish":
+            file.write_bytes(b"hunter2 \xff\0")
+        case "cut short":
+            file.write_bytes(whole[: len(whole) // 2] if name != "token" else b"")
+        case _:
+            file.mkdir()
+    with pytest.raises(CannotOpen) as refused:
+        async with ApiServer(tmp_path):
+            raise AssertionError("it was served")
+    told = str(refused.value)
+    assert f"read {file if name != 'ca.key' else tmp_path / 'ca.crt'}: " in told
+    assert "put back a copy" in told
+    assert "delete it" in told
+    assert ends in told
+    assert "hunter2" not in told
+    if file.is_dir():
+        file.rmdir()
+    file.write_bytes(whole)
+    async with ApiServer(tmp_path) as server:
+        assert kept == (server.secrets.authority.certificate_pem, server.secrets.signing_key.id)
+
+
+async def test_a_secret_that_was_deleted_is_made_anew(tmp_path: Path) -> None:
+    async with ApiServer(tmp_path) as server:
+        first = server.secrets.authority.certificate_pem, server.secrets.signing_key.id, server.token
+    for name in ("ca.crt", "service-accounts.key", "token"):
+        (tmp_path / name).unlink()
     async with ApiServer(tmp_path) as server, server.serve() as served, over(served, server) as transport:
-        assert server.secrets.authority.certificate_pem != first
+        made = server.secrets.authority.certificate_pem, server.secrets.signing_key.id, server.token
+        assert not set(first) & set(made)
         assert (await Asking(transport)("GET", "/healthz")).status == 200
 
 

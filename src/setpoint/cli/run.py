@@ -18,7 +18,8 @@ process at once.
 
 \b
     setpoint run webapp.py --install-crds
-    setpoint run webapp.py --namespace shop --leader-elect --health :8081 --metrics :8080 --log-format json
+    setpoint run webapp.py --namespace shop --leader-elect --health :8081 --log-format json \\
+        --metrics :8443 --metrics-secure
 """
 
 
@@ -34,6 +35,18 @@ process at once.
     metavar="ADDR",
     default="",
     help="Serve /metrics there: host:port, or :port for every interface.",
+)
+@click.option(
+    "--metrics-secure",
+    is_flag=True,
+    help="Serve /metrics over TLS, to those whom the API server lets get it.",
+)
+@click.option(
+    "--metrics-cert-path",
+    "metrics_certificate",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Where tls.crt and tls.key for that are; a certificate is made unless given.",
 )
 @click.option("--health", metavar="ADDR", default="", help="Serve /healthz and /readyz there.")
 @click.option(
@@ -67,6 +80,8 @@ def run(
     namespaces: tuple[str, ...],
     lease_namespace: str | None,
     metrics: str,
+    metrics_secure: bool,
+    metrics_certificate: Path | None,
     health: str,
     log_format: Literal["text", "json"],
     log_level: str,
@@ -96,6 +111,8 @@ def run(
             namespaces=namespaces or None,
             leader_election=election,
             metrics_address=metrics,
+            metrics_secure=metrics_secure,
+            metrics_certificate=metrics_certificate,
             health_address=health,
             graceful_shutdown=GRACEFUL_SHUTDOWN if graceful_shutdown is None else graceful_shutdown,
             why_socket=True,

@@ -20,6 +20,7 @@ import logging
 from collections.abc import Iterable
 from contextlib import nullcontext
 from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 from urllib.parse import urlsplit
@@ -43,6 +44,7 @@ from setpoint.manager.probes import LOOP_NAME, Check, Probes
 from setpoint.manager.signals import stopped_by_signals
 from setpoint.manager.supervisor import Runnable, Supervisor
 from setpoint.manager.tracing import Tracing
+from setpoint.manager.visitors import Visitors
 from setpoint.manager.why import Journal, WhyServer, explain
 from setpoint.metrics import Metrics
 from setpoint.net.transport import Request, Response, Transport
@@ -61,6 +63,8 @@ class Manager:
     ``config`` says where the server is, as for a Client; or give a ``client``, which stays the caller's to
     close.  ``namespaces`` are those that are watched where a controller says nothing else; all, unless told.
     Addresses are ``host:port``: ``:8080`` listens on every interface, and an empty one not at all.
+    ``metrics_secure`` serves metrics over TLS, to those whom the API server lets get /metrics; the folder
+    ``metrics_certificate`` has its tls.crt and tls.key, and without one a certificate is made.
 
     ``timing`` says how patient the watches are: for odd proxies on the way to the server, and for tests.
     ``clock`` is where the times come from that are written down; the machine's, unless told.
@@ -80,6 +84,8 @@ class Manager:
         leader_election: LeaderElection | None = None,
         health_address: str = "",
         metrics_address: str = "",
+        metrics_secure: bool = False,
+        metrics_certificate: str | Path | None = None,
         graceful_shutdown: float = GRACEFUL_SHUTDOWN,
         resync: float = RESYNC,
         sync_timeout: float = SYNC_TIMEOUT,
@@ -116,7 +122,11 @@ class Manager:
         guarded = self.plain_client.guarded_by(self._guard) if self.election else self.plain_client
         self.client: Final = ReconcileClient(guarded, self.cache)
         self.probes: Final = Probes(
-            self.metrics, health_address=health_address, metrics_address=metrics_address
+            self.metrics,
+            health_address=health_address,
+            metrics_address=metrics_address,
+            visitors=Visitors(self.plain_client) if metrics_secure else None,
+            certificate=metrics_certificate,
         )
         self.probes.health["workers"] = self._ended_workers
         self.probes.ready |= {"caches": self._unsynced_caches, "controllers": self._idle_controllers}

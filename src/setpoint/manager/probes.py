@@ -6,6 +6,8 @@
    Each check can be asked for alone (/readyz/NAME) or left out (``?exclude=NAME``), as in Kubernetes.
 3. Checks and metrics are read in the event loop whose state they are about, never beside it.
 4. Whoever asks gets an answer in bounded time, from a bounded number of connections.
+5. Secured, metrics are served over TLS alone (``serving.py``), and to those alone whom the API server lets
+   get ``/metrics`` (``visitors.py``).  Open to more than this machine and not secured, the log says so.
 
 What the checks are is for those who add them (``manager.py``); what the metrics are is in ``metrics.py``.
 """
@@ -14,18 +16,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 import sys
 import threading
 import time
 import traceback
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypeAlias, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
 from setpoint.errors import ConfigError
 from setpoint.manager.lifecycle import Group
+from setpoint.manager.visitors import Visitors
 from setpoint.metrics import Metrics
 from setpoint.net.listen import Address, Answer, serve
 from setpoint.net.transport import Request
@@ -40,6 +45,8 @@ _METRICS_TIMEOUT = 8.0  # a Prometheus waits for ten
 _STOP_TIMEOUT = 5.0
 _MOST_CONNECTIONS = 64
 _LONGEST_CONNECTION = 90.0
+_SLOWEST = 10.0  # seconds that a request may take to come, and TLS to be agreed on
+_HERE = frozenset({"127.0.0.1", "::1", "localhost"})
 _TEXT = {"Content-Type": "text/plain; charset=utf-8", "X-Content-Type-Options": "nosniff"}
 
 log = logging.getLogger("setpoint.probes")
@@ -98,8 +105,11 @@ class Probes:
         *,
         health_address: str = "",
         metrics_address: str = "",
+        visitors: Visitors | None = None,
+        certificate: str | Path | None = None,
         stuck_after: float = STUCK_AFTER,
     ) -> None:
+        """With ``visitors`` metrics are secured; ``certificate`` is a folder with tls.crt and tls.key."""
         self.health: dict[str, Check] = {}
         self.ready: dict[str, Check] = {}
         self.health_at: Address | None = None  # where they listen, once they do
@@ -109,6 +119,15 @@ class Probes:
             for word, text in (("health", health_address), ("metrics", metrics_address))
             if text
         }
+        if visitors is not None and self._wanted.get("health") == self._wanted.get("metrics", ""):
+            raise ValueError(
+                f"{metrics_address!r} is the address of health too, and a kubelet shows no token: "
+                "give secured metrics another one"
+            )
+        if certificate is not None and visitors is None:
+            raise ValueError("a certificate is for secured metrics alone")
+        self._visitors = visitors
+        self._certificate = None if certificate is None else Path(certificate)
         self._metrics = metrics
         self._stuck_after = stuck_after
         self._beat_at = 0.0
@@ -142,6 +161,12 @@ class Probes:
             for what, at in (("health", self.health_at), ("metrics", self.metrics_at)):
                 if at is not None:
                     log.info("%s at %s", what, at)
+            if (at := self.metrics_at) and self._visitors is None and at.host not in _HERE:
+                log.warning(
+                    "metrics at %s are open to everybody who can reach it; secured (--metrics-secure), they "
+                    "are for those whom the API server lets get /metrics",
+                    at,
+                )
             while True:
                 self._beat()
                 await asyncio.sleep(self._stuck_after / 10)
@@ -198,6 +223,7 @@ class Probes:
     @asynccontextmanager
     async def _listen(self, place: tuple[str, int], words: set[str]) -> AsyncIterator[Address]:
         host, port = place
+        is_secured = words == {"metrics"} and self._visitors is not None
 
         async def app(request: Request) -> Answer:
             return await self._answer(request, words)
@@ -209,6 +235,8 @@ class Probes:
                     app,
                     host=host,
                     port=port,
+                    ssl_context=self._tls() if is_secured else None,
+                    slowest=_SLOWEST,
                     grace=1.0,
                     max_body=0,
                     most_connections=_MOST_CONNECTIONS,
@@ -224,20 +252,44 @@ class Probes:
         async with servers:
             yield address
 
+    def _tls(self) -> Callable[[], ssl.SSLContext]:
+        from setpoint.manager.serving import Certificate  # noqa: PLC0415 - many need none
+
+        return Certificate(self._certificate)
+
     async def _answer(self, request: Request, words: set[str]) -> Answer:
         url = urlsplit(request.target)
         part, _, name = url.path.strip("/").partition("/")
         if request.method not in {"GET", "HEAD"}:
             return _text(405, "GET it\n")
         if part == "metrics" and not name and "metrics" in words:
+            if self._visitors is not None and (refused := await self._refusal(self._visitors, request)):
+                return refused
             return await self._expose()
         if part in {"healthz", "readyz"} and "health" in words:
             return await self._probe(part, name, parse_qs(url.query, keep_blank_values=True))
         return _text(404, "not found\n")
 
-    async def _expose(self) -> Answer:
+    async def _refusal(self, visitors: Visitors, request: Request) -> Answer | None:
+        """What is answered to who may not get /metrics."""
+        shown = request.headers.get("Authorization", "")
         try:
-            body = await self._in_main_loop(self._metrics.exposition, _METRICS_TIMEOUT)
+            said = await self._in_main_loop(lambda: visitors.judge(shown, "/metrics"), _METRICS_TIMEOUT)
+        except TimeoutError:
+            return _text(503, "the API server was not asked in time who you are\n")
+        if said.is_yes:
+            return None
+        answer = _text(said.code, f"{said.text}\n")
+        return (
+            Answer(401, {**_TEXT, "WWW-Authenticate": "Bearer"}, answer.body) if said.code == 401 else answer
+        )
+
+    async def _expose(self) -> Answer:
+        async def exposition() -> bytes:
+            return self._metrics.exposition()
+
+        try:
+            body = await self._in_main_loop(exposition, _METRICS_TIMEOUT)
         except TimeoutError:
             return _text(503, f"{self._stuck() or 'the event loop is busy'}\n")
         return Answer(200, {"Content-Type": Metrics.content_type}, body)
@@ -263,15 +315,18 @@ class Probes:
         return _text(500 if verdict.failed else 200, text)
 
     async def _judge(self, checks: Mapping[str, Check], *, is_liveness: bool) -> Verdict:
+        async def judged() -> Verdict:
+            return judge(checks)
+
         try:
-            return await self._in_main_loop(lambda: judge(checks), _CHECK_TIMEOUT)
+            return await self._in_main_loop(judged, _CHECK_TIMEOUT)
         except TimeoutError:
             # A loop that is busy for a second is no reason to kill a process, but it is not at work either.
             return Verdict() if is_liveness else Verdict((), dict.fromkeys(checks, "the event loop is busy"))
 
-    async def _in_main_loop(self, ask: Callable[[], T], timeout: float) -> T:
+    async def _in_main_loop(self, ask: Callable[[], Awaitable[T]], timeout: float) -> T:
         async def asked() -> T:
-            return ask()
+            return await ask()
 
         if self._loop is None:
             raise AssertionError("the thread runs only while the loop does")

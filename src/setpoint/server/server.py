@@ -217,6 +217,7 @@ class ApiServer:
             ssl_context=self.secrets.server_context([host]),
             grace=grace,
             max_body=MAX_BODY,
+            most_body=self.app.most_body,
             slowest=_SLOWEST,
             longest_idle=_LONGEST_IDLE,
             most_connections=_most_connections(),

@@ -1,4 +1,10 @@
-"""Requests that were once recorded, replayed: a life of many kinds, and the least that each kind needs."""
+"""Requests that were once recorded, replayed: a life of many kinds, and the least that each kind needs.
+
+The life is of 305 exchanges with a real server, in three parts: objects of all sorts, webhooks and policies,
+and what is left when the past is forgotten.  Each is here (``exchange`` is its number) with the code that it
+was answered with; between them stand, quietly, requests that were not recorded, and waits for what is late.
+One is not as it was: a list that a server refused while it was getting ready is asked for until it is.
+"""
 
 from __future__ import annotations
 
@@ -31,11 +37,23 @@ def _golden() -> list[Step]:
             until=one.get("until", 0),
             until_says=f"{one['until_true']}=True" if "until_true" in one else "",
             is_quiet=one.get("is_quiet", False),
+            is_anonymous=one.get("is_anonymous", False),
+            only=tuple(one.get("only", ())),
         )
         for one in requests()["golden"]
     ]
     # What is there from the beginning comes last: it has many uids, and others are numbered after them.
     return sorted(steps, key=lambda step: step.path.endswith(("/clusterroles", "/clusterrolebindings")))
+
+
+def codes() -> dict[str, int]:
+    """What each exchange was answered with, by the name of its step."""
+    return {one["name"]: one["status"] for one in requests()["golden"] if "status" in one}
+
+
+def exchanges() -> list[int]:
+    """The numbers of those that are replayed."""
+    return sorted(one["exchange"] for one in requests()["golden"] if "exchange" in one)
 
 
 _PLURALS: Final = {"Endpoints": "endpoints", "NetworkPolicy": "networkpolicies", "Ingress": "ingresses"}

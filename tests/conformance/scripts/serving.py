@@ -35,6 +35,13 @@ def _discovery() -> list[Step]:
         Step("GET", "/apis/apps/v9", name="no version"),
         Step("POST", "/apis", {}, name="not posted"),
         Step("GET", "/apis", headers={"Accept": "text/plain"}, name="as text"),
+        *(
+            Step("GET", f"/{path}", headers={"Accept": accept}, name=f"{path.replace('.', '-')} as {form}", only=("message", "kind"))
+            for path in ("api", "apis/apps", "apis/apps/v1", "version", ".well-known/openid-configuration", "openid/v1/jwks")
+            for form, accept in (("text", "text/plain"), ("either", "text/plain, application/xml;q=0.5"))
+        ),
+        Step("GET", "/version", headers={"Accept": "application/yaml"}, name="version as yaml"),
+        Step("GET", "/openid/v1/jwks", headers={"Accept": "application/json"}, name="keys as json", only=("message", "kind")),
         Step("GET", "/version", name="version", only=("major", "minor", "gitVersion")),
         Step("GET", "/version", is_anonymous=True, name="version for strangers", only=("major",)),
         Step("GET", "/version/", name="version with a slash", only=("kind",)),

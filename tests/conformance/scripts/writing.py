@@ -419,6 +419,31 @@ def _services() -> list[Step]:
     ]  # fmt: skip
 
 
+def _creating_with_a_version() -> list[Step]:
+    """It is refused where the object would be stored: not before it was found wanting, and not in a dry run."""
+    dry, bad = MAPS + "?dryRun=All", {"bad key": "v"}
+    return [
+        Step("POST", MAPS, config_map("a"), name="made"),
+        Step("POST", MAPS, config_map("b", resourceVersion="7"), name="version"),
+        Step("POST", dry, config_map("b", resourceVersion="7"), name="dry"),
+        Step("POST", MAPS, config_map("a", resourceVersion="7"), name="of what is there"),
+        Step("POST", dry, config_map("a", resourceVersion="7"), name="of what is there, dry"),
+        Step("POST", MAPS, config_map("b", bad, resourceVersion="7"), name="invalid"),
+        Step("POST", dry, config_map("b", bad, resourceVersion="7"), name="invalid, dry"),
+        Step("POST", "/api/v1/namespaces/absent/configmaps", config_map("b", resourceVersion="7"), name="no namespace"),
+        Step("POST", dry, config_map("b", resourceVersion="abc"), name="no number, dry"),
+        Step("POST", MAPS, config_map("b", resourceVersion="abc"), name="no number"),
+        Step("POST", dry, config_map("c", resourceVersion="0"), name="zero, dry"),
+        Step("POST", MAPS, config_map("c", resourceVersion="0"), name="zero"),
+        Step("POST", MAPS, {"metadata": {"generateName": "g-", "resourceVersion": "7"}}, name="generated"),
+        Step("POST", DEPLOYMENTS, {**deployment("d"), "metadata": {"name": "d", "resourceVersion": "7"}}, name="deployment"),
+        Step("POST", DEPLOYMENTS + "?dryRun=All", {**deployment("d"), "metadata": {"name": "d", "resourceVersion": "7"}}, name="deployment, dry"),
+        Step("POST", SERVICES, {**service("s"), "metadata": {"name": "s", "resourceVersion": "7"}}, name="service"),
+        applied(MAPS + "/n", config_map("n", resourceVersion="7"), "one", "applied, dry", "&dryRun=All"),
+        Step("PUT", LEASES + "/l?dryRun=All", {"metadata": {"name": "l", "resourceVersion": "7"}}, name="put, dry"),
+    ]  # fmt: skip
+
+
 def _odd_yaml() -> list[Step]:
     head = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: "
     return [
@@ -434,6 +459,7 @@ def _odd_yaml() -> list[Step]:
 SCRIPTS = [
     Script("odd yaml", _odd_yaml()),
     Script("creating", _creating()),
+    Script("creating with a version", _creating_with_a_version()),
     Script("validating fields", _validating_fields()),
     Script("updating", _updating()),
     Script("generations and scale", _generations()),

@@ -1,4 +1,4 @@
-"""What kubectl alone looks at: a Scale as a table, the older OpenAPI document, who wants a certificate."""
+"""What kubectl alone looks at: a Scale as a table, events of two groups, who wants a certificate."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from tests.server.http.asking import TABLE, asking
 
 APPS = "/apis/apps/v1/namespaces/default/deployments"
 CORE, EVENTS = "/api/v1/namespaces/default/events", "/apis/events.k8s.io/v1/namespaces/default/events"
-OLD = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 
 
 async def test_a_scale_has_columns_of_its_own() -> None:
@@ -21,15 +20,6 @@ async def test_a_scale_has_columns_of_its_own() -> None:
         assert [one["name"] for one in table["columnDefinitions"]] == ["Name", "Desired", "Available", "Age"]
         assert table["rows"][0]["cells"][:3] == ["web", 2, 0]
         assert table["rows"][0]["object"]["metadata"]["name"] == "web"
-
-
-async def test_the_older_openapi_document_is_there_and_empty() -> None:
-    async with asking() as ask:
-        got = await ask.get("/openapi/v2", OLD)
-        assert got.status == 200
-        assert got.headers["Content-Type"] == "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-        assert got.body.startswith(b"\n\x032.0")
-        assert (await ask.get("/openapi/v2")).json["definitions"] == {}
 
 
 async def test_open_types_are_called_by_their_names_in_openapi() -> None:

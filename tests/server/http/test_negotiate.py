@@ -66,12 +66,14 @@ def test_what_is_known_and_cannot_be_given_is_refused_in_another(accept: str, is
 
 
 def test_discovery_is_whole_for_who_asks_for_it_and_plain_for_others() -> None:
-    assert of_discovery(f"{WHOLE},application/json").kind == "discovery"
-    assert of_discovery(f"{WHOLE.replace('v2', 'v2beta1')},{WHOLE},application/json").kind == "discovery"
-    assert of_discovery(f"{WHOLE.replace('v2', 'v2beta1')},application/json") == Form()
-    assert of_discovery("application/yaml") == Form(YAML)
+    assert of_discovery(f"{WHOLE},application/json", "apis").kind == "discovery"
+    assert (
+        of_discovery(f"{WHOLE.replace('v2', 'v2beta1')},{WHOLE},application/json", "apis").kind == "discovery"
+    )
+    assert of_discovery(f"{WHOLE.replace('v2', 'v2beta1')},application/json", "apis") == Form()
+    assert of_discovery("application/yaml", "apis") == Form(YAML)
     with pytest.raises(StatusError):
-        of_discovery(WHOLE.replace("v2", "v9"))
+        of_discovery(WHOLE.replace("v2", "v9"), "apis")
 
 
 def test_a_watch_is_in_json() -> None:

@@ -87,12 +87,12 @@ async def test_a_table_tells_its_columns_once() -> None:
         assert [one["name"] for one in first["columnDefinitions"]] == ["Name", "Data", "Age"]
         assert first["rows"][0]["cells"][:2] == ["a", 1]
         assert first["rows"][0]["object"]["kind"] == "PartialObjectMetadata"
-        await ask.create(MAPS, config_map("b"))
-        second = (await seen.next())["object"]
-        assert (second["columnDefinitions"], second["rows"][0]["cells"][:2]) == (None, ["b", 0])
         bookmark = await seen.next()
         assert bookmark["type"] == "BOOKMARK"
         assert bookmark["object"]["rows"][0]["cells"] == ["", 0, "<unknown>"], "of an object that has nothing"
+        await ask.create(MAPS, config_map("b"))
+        second = (await seen.next())["object"]
+        assert (second["columnDefinitions"], second["rows"][0]["cells"][:2]) == (None, ["b", 0])
         await seen.close()
 
 

@@ -5,25 +5,9 @@ from __future__ import annotations
 import pytest
 
 from setpoint.server.registry.crd import cel, engine, programs
-from setpoint.server.registry.crd.expressions import read, written
 from setpoint.server.registry.crd.patterns import BadPattern, compiled
-from setpoint.server.registry.crd.programs import EvaluationError, parse, program
 from setpoint.server.registry.crd.schema_rules import schema_errors
-from tests.server.registry.crd_cases import INT, RULES, TEXT, lists, obj, rule, ruled
-
-
-@pytest.mark.parametrize("name", RULES)
-def test_an_expression_that_is_written_and_read_is_the_same(name: str) -> None:
-    for one in _rules(RULES[name][0]):
-        tree = parse(one).root
-        assert read(written(tree)).root == tree
-
-
-def _rules(schema: object) -> list[str]:
-    if isinstance(schema, dict):
-        own = [str(one["rule"]) for one in schema.get("x-kubernetes-validations", ())]
-        return own + [text for below in schema.values() for text in _rules(below)]
-    return [text for below in schema for text in _rules(below)] if isinstance(schema, list) else []
+from tests.server.registry.crd_cases import INT, TEXT, lists, obj, rule, ruled
 
 
 def test_without_an_engine_a_rule_is_refused_and_not_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,10 +29,33 @@ def test_a_rule_that_takes_too_long_refuses_the_object() -> None:
     assert [one.detail.partition(":")[0] for one in errors] == ["'operation cancelled"]
 
 
+def test_all_rules_of_an_object_may_cost_so_much_together_and_no_more() -> None:
+    found = cel.rules(lists(ruled(lists(INT), rule("sets.contains(self, self)"))), is_root=False)
+    assert found is not None
+    errors = found.errors([list(range(700))] * 40, None)  # 490,000 for each, of ten million
+    assert [one.path for one in errors] == ["[20]"]
+    assert errors[0].detail == (
+        "validation failed due to running out of cost budget, no further validation rules will be run"
+    )
+
+
+def test_a_list_that_would_fill_the_memory_is_never_made() -> None:
+    for text in (
+        "lists.range(self * 1000000000).size() > 1",
+        "[[self]].map(a, a + a).map(a, a + a)" + ".map(a, a + a)" * 20 + "[0].size() > 1",
+        "'a'.replace('', '%s').size() > 1" % ("x" * 10) + " && lists.range(100000).map(i, 'abcdefghij')"
+        ".join(lists.range(1000).map(i, 'abcdefghij').join()).size() > 1",
+    ):
+        found = cel.compiled(rule(text), INT, is_root=False).rule
+        assert found is not None, text
+        with pytest.raises(programs.EvaluationError, match="actual cost limit exceeded"):
+            found.evaluate({"self": 7}, programs.Purse())
+
+
 def test_a_lone_surrogate_in_a_text_refuses_the_object_and_does_not_break() -> None:
-    run = program(parse("self == 'x'").root)
-    with pytest.raises(EvaluationError):
-        run({"self": "\ud800"})
+    found = cel.rules(ruled(TEXT, rule("self == 'x' || self.matches('(a+)+b')")), is_root=False)
+    assert found is not None
+    assert len(found.errors("\ud800" * 300, None)) == 1
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from setpoint.server.registry.converting import ConversionError, Converter, is_b
 from setpoint.server.registry.flow import encoder, tracked_fields
 from setpoint.server.registry.managed.managers import track_update
 from setpoint.server.registry.metadata import Names
+from setpoint.server.registry.patience import in_time
 from setpoint.server.registry.resources import Object, Reservation, Resource
 from setpoint.server.registry.served import Resources
 from setpoint.server.statuses import StatusError, internal
@@ -386,11 +387,12 @@ class Admission:
         except ConversionError as error:
             raise internal(str(error)) from None
 
-    def is_meant(self, hook: Hook, asked: Attributes, request: Callable[[], Object]) -> bool:
+    async def is_meant(self, hook: Hook, asked: Attributes, request: Callable[[], Object]) -> bool:
         if not hook.conditions:
             return True
         from setpoint.server.admission.cel_authorizer import asking  # noqa: PLC0415
         from setpoint.server.admission.conditions import meant  # noqa: PLC0415
 
         with asking(self._authorizer, asked.user):
-            return meant(hook.conditions, asked, request(), is_ignored=hook.is_ignored)
+            seen = request()
+            return await in_time(lambda: meant(hook.conditions, asked, seen, is_ignored=hook.is_ignored))

@@ -26,15 +26,24 @@ from setpoint.server.registry.crd.expressions import (
     Parsed,
     Select,
 )
-from setpoint.server.registry.crd.programs import CompileError, EvaluationError, Program, parse, program
+from setpoint.server.registry.crd.programs import (
+    CompileError,
+    EvaluationError,
+    Program,
+    Purse,
+    parse,
+    program,
+)
 from setpoint.server.registry.crd.schemas import Schema
 from setpoint.server.registry.crd.signatures import Type
+from setpoint.server.registry.crd.values import plain
 from setpoint.server.registry.resources import Object
 
 __all__ = [
     "CompileError",
     "Expression",
     "Scope",
+    "Variables",
     "activation",
     "compile_error",
     "compile_text",
@@ -103,20 +112,31 @@ class Expression(NamedTuple):
     run: Program
     type: Type
 
-    def __call__(self, data: dict[str, Any]) -> Any:
-        """Its value.  Raises ``EvaluationError``, in the words of admission."""
+    def __call__(self, data: dict[str, Any], purse: Purse) -> Any:
+        """Its value.  Raises ``EvaluationError``, in the words of admission, and ``OverBudget``."""
         try:
-            return self.run(data)
+            return plain(self.run(data, purse))
         except EvaluationError as error:
-            told = self._of_variable(str(error), data)
-            raise EvaluationError(f"expression '{self.text}' resulted in error: {told}") from None
+            raise EvaluationError(f"expression '{self.text}' resulted in error: {error}") from None
 
-    @staticmethod
-    def _of_variable(error: str, data: dict[str, Any]) -> str:
-        """A variable that has no value says why where it is used."""
-        name = error.removeprefix("no such key: ")
-        failed: Mapping[str, str] = data.get("@failed") or {}
-        return failed.get(name, error) if name != error else error
+
+class Variables(dict[str, Any]):
+    """Of a policy: each is evaluated where it is first used, and never again."""
+
+    def __init__(self, expressions: Mapping[str, Expression], data: Object, purse: Purse) -> None:
+        super().__init__()
+        self._expressions = expressions
+        self._data = {**data, "variables": self}
+        self._purse = purse
+
+    def get(self, name: str, default: Any = None) -> Any:
+        if name not in self and name in self._expressions:
+            try:
+                self[name] = self._expressions[name].run(self._data, self._purse)
+            except EvaluationError as error:
+                told = f'composited variable "{name}" fails to evaluate: {error}'
+                self[name] = EvaluationError(told)
+        return super().get(name, default)
 
 
 class _Declared(Objects):
@@ -171,7 +191,7 @@ class Scope:
         found = _closed(checked.type)
         if results and ("null_type" if found.name == "null" else str(found)) not in results:
             raise CompileError(_other_type(results, found))
-        return Expression(text, program(checked.root, FUNCTIONS), found)
+        return Expression(text, program(checked, FUNCTIONS), found)
 
 
 def _with_requested(node: Node) -> Node:

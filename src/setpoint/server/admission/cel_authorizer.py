@@ -4,21 +4,21 @@
     authorizer.path('/healthz').check('get').allowed()
     authorizer.requestResource.check('custom').allowed()
 
-To the engine these are maps that collect what is asked; ``check`` asks it of the authorizer that ``asking``
-has set for the time of an evaluation.
+To the evaluator these are maps that collect what is asked; ``check`` asks it of the authorizer that
+``asking`` has set for the time of an evaluation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final
 
 from setpoint.server.authorization.attributes import Attributes
 from setpoint.server.authorization.authorizer import Authorizer
-from setpoint.server.registry.crd.functions import Function
 from setpoint.server.registry.crd.signatures import Overload, Type
+from setpoint.server.registry.patience import at_home
 from setpoint.server.registry.requests import User
 
 AUTHORIZER: Final = Type("kubernetes.authorization.Authorizer")
@@ -58,26 +58,26 @@ def _check(value: Value, verb: str) -> Value:
         user = User(value["user"], groups)
     said = {name: value[name] for name in _NAMES if name in value}
     asked = Attributes(verb, **said, path=value.get("path"))
-    decision = authorizer.decide(user, asked)
+    decision = at_home(lambda: authorizer.decide(user, asked))
     return {"allowed": decision.is_allowed, "reason": decision.reason}
 
 
-FUNCTIONS: Final = (
-    Function("path", True, 2, _with("path")),
-    Function("group", True, 2, _with("group")),
-    Function("serviceAccount", True, 3, _account),
-    Function("resource", True, 2, _with("resource")),
-    Function("subresource", True, 2, _with("subresource")),
-    Function("namespace", True, 2, _with("namespace")),
-    Function("name", True, 2, _with("name")),
-    Function("fieldSelector", True, 2, _with("fieldSelector")),
-    Function("labelSelector", True, 2, _with("labelSelector")),
-    Function("check", True, 2, _check),
-    Function("allowed", True, 1, lambda value: value["allowed"]),
-    Function("reason", True, 1, lambda value: value["reason"]),
-    Function("errored", True, 1, lambda _: False),
-    Function("error", True, 1, lambda _: ""),
-)
+FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
+    "path": _with("path"),
+    "group": _with("group"),
+    "serviceAccount": _account,
+    "resource": _with("resource"),
+    "subresource": _with("subresource"),
+    "namespace": _with("namespace"),
+    "name": _with("name"),
+    "fieldSelector": _with("fieldSelector"),
+    "labelSelector": _with("labelSelector"),
+    "check": _check,
+    "allowed": lambda value: value["allowed"],
+    "reason": lambda value: value["reason"],
+    "errored": lambda _: False,
+    "error": lambda _: "",
+}
 OVERLOADS: Final[Mapping[str, tuple[Overload, ...]]] = {
     "path": (Overload(AUTHORIZER, (_TEXT,), _PATH),),
     "group": (Overload(AUTHORIZER, (_TEXT,), _GROUP),),

@@ -12,7 +12,8 @@ from typing import Any
 from setpoint.server.admission.attributes import Attributes
 from setpoint.server.admission.cel import Expression, Scope, activation
 from setpoint.server.golang import joined
-from setpoint.server.registry.crd.programs import CompileError, EvaluationError
+from setpoint.server.registry.crd.programs import CompileError, EvaluationError, OverBudget, Purse
+from setpoint.server.registry.crd.spending import CONDITIONS_BUDGET
 from setpoint.server.registry.resources import Object
 
 
@@ -21,7 +22,10 @@ def meant(
 ) -> bool:
     """Raises a refusal where a condition has no value, unless that is to be ignored."""
     data = activation(request["object"], request["oldObject"], request, None)
-    errors = errors_or_none([one["expression"] for one in conditions], data)
+    try:
+        errors = errors_or_none([one["expression"] for one in conditions], data)
+    except OverBudget as error:
+        errors = [str(error)]
     if errors is None:
         return False
     if errors and not is_ignored:
@@ -32,15 +36,18 @@ def meant(
 def errors_or_none(
     texts: Sequence[str], data: dict[str, Any], *, has_params: bool = False
 ) -> list[str] | None:
-    """None where one does not hold; else what kept others from having a value."""
-    errors = []
+    """None where one does not hold; else what kept others from having a value.  Raises ``OverBudget``.
+
+    All are evaluated, and paid for, before any is looked at.
+    """
+    purse = Purse(CONDITIONS_BUDGET)
+    errors, holds = [], True
     for text in texts:
         try:
-            if _compiled(text, has_params)(data) is False:
-                return None
+            holds = _compiled(text, has_params)(data, purse) is not False and holds
         except (CompileError, EvaluationError) as error:
             errors.append(str(error))
-    return errors
+    return errors if holds else None
 
 
 @lru_cache(1024)

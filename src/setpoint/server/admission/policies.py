@@ -17,14 +17,15 @@ from setpoint.api.patches import same
 from setpoint.api.selectors import LabelSelection
 from setpoint.server.admission import reviews
 from setpoint.server.admission.attributes import Attributes
-from setpoint.server.admission.cel import Expression, Scope, activation, patch_expression
+from setpoint.server.admission.cel import Expression, Scope, Variables, activation, patch_expression
 from setpoint.server.admission.conditions import errors_or_none
 from setpoint.server.admission.matching import Matching, labels, read_matching
 from setpoint.server.golang import joined
 from setpoint.server.registry import patching
 from setpoint.server.registry.conform import WrongType
-from setpoint.server.registry.crd.programs import CompileError, EvaluationError
+from setpoint.server.registry.crd.programs import CompileError, EvaluationError, OverBudget, Purse
 from setpoint.server.registry.managed.apply import apply
+from setpoint.server.registry.patience import in_time
 from setpoint.server.registry.resources import Object, Resource
 from setpoint.server.statuses import StatusError, internal
 
@@ -101,19 +102,10 @@ class Policy:
             self._scope = scope
         return self._scope
 
-    def values(self, data: Object) -> Object:
-        """The data with the variables; those that have no value are told of where they are used."""
+    def values(self, data: Object, purse: Purse) -> Object:
+        """The data with the variables."""
         self._declared()
-        found: Object = {}
-        failed: dict[str, str] = {}
-        made = {**data, "variables": found, "@failed": failed}
-        for name, expression in self._variables:
-            try:
-                found[name] = expression.run(made)
-            except EvaluationError as error:
-                told = failed.get(str(error).removeprefix("no such key: "), str(error))
-                failed[name] = f'composited variable "{name}" fails to evaluate: {told}'
-        return made
+        return {**data, "variables": Variables(dict(self._variables), data, purse)}
 
 
 def read_policies(policies: Iterable[Object], bindings: Iterable[Object]) -> list[Policy]:
@@ -244,7 +236,10 @@ async def _data(case: _Case, asked: Attributes, around: Around) -> Object:
 def _is_meant(case: _Case, data: Object) -> bool:
     """Whether the match conditions hold.  Raises ``_ConfigError`` where they have no value."""
     has_params = case.policy.param_kind is not None
-    errors = errors_or_none(case.policy.conditions, data, has_params=has_params)
+    try:
+        errors = errors_or_none(case.policy.conditions, data, has_params=has_params)
+    except OverBudget as error:
+        errors = [str(error)]
     if errors and not case.policy.is_ignored:
         raise _ConfigError(joined(errors))
     return errors is not None and not errors
@@ -299,32 +294,63 @@ def _not_changed(case: _Case, why: str, asked: Attributes) -> StatusError:
 
 async def _decisions(case: _Case, asked: Attributes, around: Around) -> list[_Decision]:
     """What a policy has against a request."""
-    policy = case.policy
     data = await _data(case, asked, around)
+    return await in_time(lambda: _judged(case, data))
+
+
+def _judged(case: _Case, data: Object) -> list[_Decision]:
+    policy = case.policy
+    purse = Purse()
     try:
         if not _is_meant(case, data):
             return []
-        data = policy.values(data)
-    except (_ConfigError, CompileError) as error:
+        data = policy.values(data, purse)
+        broken = _broken(policy, data, purse)
+    except (_ConfigError, CompileError, OverBudget) as error:
         return [] if policy.is_ignored else [_Decision(str(error))]
+    return _told(policy, data, purse, broken)
+
+
+class _Broken(NamedTuple):
+    """A rule that does not hold, or has no value."""
+
+    rule: Mapping[str, Any]
+    error: str = ""
+
+
+def _broken(policy: Policy, data: Object, purse: Purse) -> list[_Broken]:
+    """Raises ``OverBudget``."""
     found = []
     for rule in policy.spec.get("validations") or ():
         try:
-            if policy.compiled(rule["expression"], "bool")(data) is True:
-                continue
+            if policy.compiled(rule["expression"], "bool")(data, purse) is not True:
+                found.append(_Broken(rule))
         except (CompileError, EvaluationError) as error:
-            if not policy.is_ignored:
-                found.append(_Decision(str(error)))
-            continue
-        found.append(_Decision(_message(policy, rule, data), rule.get("reason") or "Invalid"))
+            found.append(_Broken(rule, str(error)))
     return found
 
 
-def _message(policy: Policy, rule: Mapping[str, Any], data: Object) -> str:
+def _told(policy: Policy, data: Object, purse: Purse, broken: Sequence[_Broken]) -> list[_Decision]:
+    found = []
+    for rule, error in broken:
+        if error:
+            if not policy.is_ignored:
+                found.append(_Decision(error))
+            continue
+        try:
+            found.append(_Decision(_message(policy, rule, data, purse), rule.get("reason") or "Invalid"))
+        except OverBudget as spent:
+            if not policy.is_ignored:
+                found.append(_Decision(f"failed messageExpression: {spent}"))
+    return found
+
+
+def _message(policy: Policy, rule: Mapping[str, Any], data: Object, purse: Purse) -> str:
+    """Raises ``OverBudget``."""
     told: Any = ""
     if text := rule.get("messageExpression"):
         try:
-            told = policy.compiled(text)(data)
+            told = policy.compiled(text)(data, purse)
         except (CompileError, EvaluationError):
             told = ""
     told = told.strip() if isinstance(told, str) else ""
@@ -364,7 +390,7 @@ async def mutate(
             continue
         try:
             await _mutate_by(case, asked, around, rounds, now)
-        except (_ConfigError, CompileError, EvaluationError) as error:
+        except (_ConfigError, CompileError, EvaluationError, OverBudget) as error:
             if not case.policy.is_ignored:
                 raise _not_changed(case, str(error), asked) from None
     rounds.left = None if asked.object is None else patching.copied(asked.object)
@@ -374,7 +400,7 @@ async def _mutate_by(
     case: _Case, asked: Attributes, around: Around, rounds: Rounds, now: Callable[[], str]
 ) -> None:
     data = await _data(case, asked, around)
-    if not _is_meant(case, data):
+    if not await in_time(lambda: _is_meant(case, data)):
         return
     param = (case.param or {}).get("metadata") or {}
     bound = "" if case.binding is None else case.binding.name
@@ -385,7 +411,7 @@ async def _mutate_by(
     for mutation in case.policy.spec.get("mutations") or ():
         if data["object"] is None:
             continue
-        left = _performed(mutation, case, case.policy.values(data), now)
+        left = await in_time(lambda one=mutation: _performed(one, case, data, now))  # type: ignore[misc]
         data["object"] = await _taken(left, asked, case.resource, around)
     if data["object"] is not None and not same(before, data["object"]):
         rounds.changed()
@@ -396,8 +422,10 @@ async def _mutate_by(
 
 def _performed(mutation: Mapping[str, Any], case: _Case, data: Object, now: Callable[[], str]) -> Object:
     obj: Object = data["object"]
+    purse = Purse()
+    data = case.policy.values(data, purse)
     if mutation["patchType"] == "JSONPatch":
-        operations = case.policy.patch(mutation["jsonPatch"]["expression"], "list(JSONPatch)")(data)
+        operations = case.policy.patch(mutation["jsonPatch"]["expression"], "list(JSONPatch)")(data, purse)
         left, failed = patching.perform_operations([dict(one) for one in operations], obj)
         if failed is not None and operations[failed].get("op") == "test":
             return obj  # then nothing of the patch is wanted
@@ -405,7 +433,7 @@ def _performed(mutation: Mapping[str, Any], case: _Case, data: Object, now: Call
             raise _ConfigError(f"JSON Patch: {patching.impossible(operations[failed])}")
         made: Object = left
         return made
-    wanted = case.policy.patch(mutation["applyConfiguration"]["expression"], "Object")(data)
+    wanted = case.policy.patch(mutation["applyConfiguration"]["expression"], "Object")(data, purse)
     kind = {"apiVersion": obj["apiVersion"], "kind": obj["kind"]}
     merged = apply(
         obj,

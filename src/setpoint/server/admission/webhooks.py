@@ -92,7 +92,7 @@ class Around(Protocol):
     async def converted(self, obj: Object | None, asked: Attributes, resource: Resource) -> Object | None:
         """What a webhook is shown of an object, in the version that it wants."""
 
-    def is_meant(self, hook: Hook, asked: Attributes, request: Callable[[], Object]) -> bool:
+    async def is_meant(self, hook: Hook, asked: Attributes, request: Callable[[], Object]) -> bool:
         """Whether its match conditions hold."""
 
 
@@ -131,7 +131,7 @@ async def _mutate_by(hook: Hook, asked: Attributes, around: Around, rounds: Roun
         return
     shown = await _shown(asked, resource, around)
     request = reviews.request(asked, resource, *shown, around.uid())
-    if not around.is_meant(hook, asked, lambda: request):
+    if not await around.is_meant(hook, asked, lambda: request):
         return
     try:
         verdict = await _asked(hook, request, asked, around, is_mutating=True)
@@ -205,7 +205,7 @@ async def validate(hooks: Sequence[Hook], asked: Attributes, around: Around) -> 
         if resource is None:
             continue
         request = reviews.request(asked, resource, *await _shown(asked, resource, around), around.uid())
-        if around.is_meant(hook, asked, lambda request=request: request):  # type: ignore[misc]
+        if await around.is_meant(hook, asked, lambda request=request: request):  # type: ignore[misc]
             calls.append(_refusal(hook, request, asked, around))
     if not calls:
         return

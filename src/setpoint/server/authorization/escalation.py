@@ -1,7 +1,8 @@
 """Nobody gives what it has not: who writes a role or a binding holds the rules that it gives.
 
 Unless it may ``escalate`` the role, or ``bind`` the role that a binding names; ``system:masters`` may anyway.
-An update that only touches finalizers and owners (the garbage collector's) is not judged.
+An update that only touches finalizers and owners (the garbage collector's) is not judged.  A certificate is
+such a gift too: ``signers.py``.
 
 Decides on plain objects; called by ``registry/registry.py`` before an object is validated.
 """
@@ -14,6 +15,7 @@ from typing import Final
 import msgspec
 
 from setpoint.api.patches import same
+from setpoint.server.authorization import signers
 from setpoint.server.authorization.attributes import Attributes
 from setpoint.server.authorization.authorizer import MASTERS, Authorizer
 from setpoint.server.authorization.rbac import GROUP
@@ -32,6 +34,8 @@ _OF_COLLECTORS: Final = ("ownerReferences", "finalizers", "selfLink", "managedFi
 def check(new: Object, old: Object | None, ask: Ask, authorizer: Authorizer) -> None:
     """Raises 403 where the write would give away what its writer has not."""
     resource = ask.resource
+    if resource.qualified == signers.REQUESTS:
+        signers.check(new, old, ask, authorizer)
     if resource.group != GROUP or MASTERS in ask.user.groups:
         return
     if old is not None and _is_collecting(new, old):

@@ -10,6 +10,7 @@ Promises:
    alone.
 2. No body and no credential is ever logged.
 3. ``end_watches`` ends every stream in order, so that a server can stop without cutting anyone.
+4. Of who is not known no body is kept that is not small (``most_body``): it is refused by its head.
 
 Fed by ``net/listen.py`` or ``net/loopback.py``; drained into the registry.
 """
@@ -21,17 +22,19 @@ import logging
 import random
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from setpoint.net.arriving import SMALL
 from setpoint.net.listen import Answer
 from setpoint.net.transport import Request
 from setpoint.server.authorization.attributes import read_attributes, refusal
 from setpoint.server.authorization.authorizer import MASTERS
 from setpoint.server.golang import valid_text
-from setpoint.server.http import openid
+from setpoint.server.http import openid, upgrades
 from setpoint.server.http.answers import (
     answered,
     is_pretty,
@@ -42,11 +45,19 @@ from setpoint.server.http.answers import (
     refused,
     written,
 )
-from setpoint.server.http.authentication import Authenticator
+from setpoint.server.http.authentication import ANONYMOUS, Authenticator
 from setpoint.server.http.discovery import WHOLE, Discovery
 from setpoint.server.http.health import PATHS, Health
 from setpoint.server.http.hosts import Hosts
-from setpoint.server.http.negotiate import JSON, Form, Negotiator, of_discovery, of_refusal, of_stream
+from setpoint.server.http.negotiate import (
+    JSON,
+    Form,
+    Negotiator,
+    check_accepted,
+    of_discovery,
+    of_refusal,
+    of_stream,
+)
 from setpoint.server.http.routing import NoPage, Target, read, route
 from setpoint.server.http.tables import (
     as_scale,
@@ -59,7 +70,7 @@ from setpoint.server.http.tables import (
     table,
 )
 from setpoint.server.http.version import version
-from setpoint.server.http.watches import Frames, Stream, WatchStream, lines
+from setpoint.server.http.watches import Frames, Lines, Stream, WatchStream
 from setpoint.server.registry.logs import Logs, open_log
 from setpoint.server.registry.metadata import uuid4
 from setpoint.server.registry.registry import Registry
@@ -71,6 +82,7 @@ from setpoint.server.statuses import (
     method_not_allowed,
     not_served,
     too_large,
+    unauthorized,
     unsupported_media_type,
 )
 from setpoint.server.storage.protocol import StorageError
@@ -157,12 +169,28 @@ class Api:
         """For what is refused before it reaches us: too long, too slow."""
         match code:
             case 413:
-                error = too_large(MAX_BODY)
+                is_known = self._sender(request) is not None
+                error = too_large(self.most_body(request)) if is_known else unauthorized()
             case 408:
                 error = StatusError(408, "Timeout", f"Timeout: {why}", details={})
             case _:
                 error = internal(why)
         return self._finished(request, self._refused(request, error))
+
+    def most_body(self, request: Request) -> int:
+        """How long a request's body may be, by its head: who sends it is asked before it is read."""
+        return SMALL if self._sender(request) in (None, ANONYMOUS) else MAX_BODY
+
+    def _sender(self, request: Request) -> User | None:
+        """Who asks; None where nobody is let in."""
+        try:
+            path = read(request.target).path
+        except StatusError:
+            path = ()
+        try:
+            return self._authenticator.sender(request, path)
+        except StatusError:
+            return None
 
     def _refused(self, request: Request, error: StatusError) -> Answer:
         form = of_refusal(request.headers.get("Accept", ""))
@@ -173,7 +201,7 @@ class Api:
         headers = {**answer.headers, "Audit-Id": self._audit_id(request)}
         if answer.status != 401:
             headers |= _FAIRNESS
-        return Answer(answer.status, headers, answer.body)
+        return replace(answer, headers=headers)
 
     def _audit_id(self, request: Request) -> str:
         given = request.headers.get("Audit-Id", "")
@@ -199,6 +227,7 @@ class Api:
                 raise NoPage
             return plain(told.code, told.text)
         if first == "version" and len(path) == 1:
+            check_accepted(request.headers.get("Accept", ""), JSON)
             return self._document(request, target, self._version, always_pretty=True)
         if first == "openapi" and len(path) > 1:
             return self._openapi_document(request, target)
@@ -264,7 +293,7 @@ class Api:
                 check_list(form.kind, found.resource)
                 return self._list(await registry.list(ask), form, ask, pretty=pretty, encodings=encodings)
             case "watch":
-                return self._watch(ask, form)
+                return self._watch(ask, form, request)
             case "create":
                 answer = await registry.create(ask)
             case "update":
@@ -322,12 +351,19 @@ class Api:
         warnings = _warnings(resource, listed.warnings)
         return answered(200, body, form.media, warnings=warnings, encodings=encodings)
 
-    def _watch(self, ask: Ask, form: Form) -> Answer:
-        form = of_stream(form)
-        include = include_of(ask.query)
+    def _watch(self, ask: Ask, form: Form, request: Request) -> Answer:
+        lines = Lines(self._frames, ask.resource, of_stream(form), include_of(ask.query))
         watching = self._registry.watch(ask)
-        found = lines(watching, self._frames, ask.resource, form, include)
-        stream = WatchStream(watching, ask.resource, found, self._streams)
+        if upgrades.is_wanted(request):
+            watching.close()  # it would be granted; it is opened when the connection is a WebSocket
+            spoken = upgrades.subprotocol(request)
+
+            def opened() -> Stream:
+                again = self._registry.watch(ask)
+                return WatchStream(again, ask.resource, lines.one_by_one(again), self._streams)
+
+            return Answer(101, talk=upgrades.talk(opened), subprotocol=spoken)
+        stream = WatchStream(watching, ask.resource, lines.of(watching), self._streams)
         answer = answered(200, b"", warnings=_warnings(ask.resource, ()))
         return Answer(200, answer.headers, stream)
 
@@ -350,6 +386,7 @@ class Api:
             found = self._discovery.group(path[1])
             if found is None:
                 raise NoPage
+            return self._document(request, target, found, is_negotiated=True)
         else:
             group, version = ("", path[1]) if path[0] == "api" else (path[1], path[2])
             found = self._discovery.version(group, version)
@@ -360,7 +397,7 @@ class Api:
 
     def _roots(self, request: Request, target: Target) -> Answer:
         root = target.path[0]
-        form = of_discovery(request.headers.get("Accept", ""))
+        form = of_discovery(request.headers.get("Accept", ""), root)
         if form.kind != "discovery":
             return self._document(
                 request, target, self._versions(request) if root == "api" else self._discovery.groups()
@@ -385,12 +422,19 @@ class Api:
         )
 
     def _document(
-        self, request: Request, target: Target, data: bytes, *, always_pretty: bool = False
+        self,
+        request: Request,
+        target: Target,
+        data: bytes,
+        *,
+        always_pretty: bool = False,
+        is_negotiated: bool = False,  # what is refused is refused as for a custom kind, in other words
     ) -> Answer:
         if request.method != "GET":
             raise method_not_allowed()
         headers = request.headers
-        form = Form() if always_pretty else self._negotiator.form(headers.get("Accept", ""), is_custom=False)
+        accept = headers.get("Accept", "")
+        form = Form() if always_pretty else self._negotiator.form(accept, is_custom=is_negotiated)
         pretty = always_pretty or is_pretty(form, target.query, headers.get("User-Agent", ""))
         body = written(data, form.media, pretty=pretty)
         return answered(200, body, form.media, encodings=headers.get("Accept-Encoding", ""))
@@ -416,6 +460,7 @@ class Api:
             raise method_not_allowed()
         host = valid_text(request.headers.get("Host", ""))
         media, body = openid.document(path, accounts, host)
+        check_accepted(request.headers.get("Accept", ""), media)
         return Answer(200, {"Cache-Control": "public, max-age=3600", "Content-Type": media}, body)
 
     def _paths(self) -> list[str]:

@@ -17,6 +17,7 @@ from setpoint.server.authentication.impersonation import Impersonation, is_wante
 from setpoint.server.authentication.tokens import BearerTokens, Unknown
 from setpoint.server.authorization.attributes import Attributes
 from setpoint.server.authorization.authorizer import Authorizer
+from setpoint.server.http import upgrades
 from setpoint.server.registry.requests import User
 from setpoint.server.statuses import unauthorized
 
@@ -28,6 +29,16 @@ def _bearer(shown: str) -> str:
     """The token that is shown; "" where there is none.  Other schemes are no credentials here."""
     scheme, _, rest = shown.strip().partition(" ")
     return rest.partition(" ")[0] if scheme.lower() == "bearer" else ""
+
+
+def _beside(request: Request) -> str:
+    """A token that came in place of a WebSocket's subprotocol; "" where there is none.  Raises 401."""
+    if not request.upgrade:
+        return ""
+    try:
+        return upgrades.token(request)
+    except upgrades.BadToken:
+        raise unauthorized() from None
 
 
 class Authenticator:
@@ -47,7 +58,7 @@ class Authenticator:
             user = self._certificates.user(request.certificate)
             if user is not None:
                 return user
-        token = _bearer(request.headers.get("Authorization", ""))
+        token = _bearer(request.headers.get("Authorization", "")) or _beside(request)
         if token:
             try:
                 return self._tokens.user(token)

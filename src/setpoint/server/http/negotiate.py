@@ -69,8 +69,7 @@ def _form(accept: str, *, is_custom: bool, is_many: bool) -> Form | StatusError:
     clauses = _clauses(accept)
     if not is_custom and not any(one.media in (*_AVAILABLE, "*/*") for one in clauses):
         shown = (*_AVAILABLE, *_STREAMED) if is_many else _AVAILABLE  # a list may become a watch
-        told = f"406: Not Acceptable\n\nAvailable representations: {', '.join(shown)}"
-        return StatusError(406, "NotAcceptable", told, details={})
+        return _none_of(*shown)
     for one in clauses:
         media, kind = _media(one.media), _kind(one.parameters)
         if media and kind:
@@ -79,7 +78,19 @@ def _form(accept: str, *, is_custom: bool, is_many: bool) -> Form | StatusError:
     return not_acceptable(*_AVAILABLE)
 
 
-def of_discovery(accept: str) -> Form:
+def _none_of(*available: str) -> StatusError:
+    """How a route refuses that knows beforehand what it has."""
+    told = f"406: Not Acceptable\n\nAvailable representations: {', '.join(available)}"
+    return StatusError(406, "NotAcceptable", told, details={})
+
+
+def check_accepted(accept: str, media: str) -> None:
+    """Of a document that there is in one form alone.  Raises 406."""
+    if accept and not any(one.media in (media, "*/*") for one in _clauses(accept)):
+        raise _none_of(media)
+
+
+def of_discovery(accept: str, root: str) -> Form:
     """Of ``/api`` and ``/apis``: groups with all that is in them, where that is asked for.  Raises 406."""
     if not accept:
         return Form()
@@ -90,7 +101,7 @@ def of_discovery(accept: str) -> Form:
             return Form(media, "discovery", "v2")
         if media and not named[0]:
             return Form(media)
-    raise not_acceptable(*_AVAILABLE)
+    raise _none_of(*_AVAILABLE) if root == "api" else not_acceptable(*_AVAILABLE)
 
 
 def of_stream(form: Form) -> Form:

@@ -1,4 +1,5 @@
-"""``/openapi/v3``: a document for each group and version, made from the types of its resources.
+"""``/openapi``: what is served, told to programs.  A document for each group and version in v3, made from the
+types of its resources, and one of all of them in v2 (``swagger.py``).
 
 Enough for ``kubectl apply``, ``create``, ``diff`` and ``explain`` and for generators of clients: every
 path with its verbs and kinds, the parameters of writes, the schemas of what is sent.  A document is made
@@ -22,10 +23,12 @@ from setpoint.server.http.schemas import (
     Components,
     Json,
     Names,
+    camel,
     custom_schema,
     list_schema,
     ref,
     reversed_name,
+    selectable,
 )
 from setpoint.server.registry.facts import release, type_of
 from setpoint.server.registry.resources import Resource, Subresource
@@ -101,6 +104,8 @@ class OpenApi:
         self._generation = 0
         self._hashes: dict[str, str] = {}  # of every document there is, by its name
         self._documents: dict[str, bytes] = {}  # those that were asked for, by their hash
+        self._old_hash = ""
+        self._old_documents: dict[str, bytes] = {}  # of the older form, by media type
 
     def names(self) -> list[str]:
         """``api/v1``, ``apis/apps/v1``, …"""
@@ -110,11 +115,11 @@ class OpenApi:
         self, path: tuple[str, ...], query: Mapping[str, str], headers: Mapping[str, str]
     ) -> Document | None:
         """Of ``/openapi/…``; None where nothing is known."""
+        self._refresh()
         if path == ("v2",):
-            return _old_document(headers.get("Accept", ""))
+            return self._old(headers)
         if path[0] != "v3":
             return None
-        self._refresh()
         if len(path) == 1:
             return Document(200, {"Content-Type": "text/plain; charset=utf-8"}, self._index())
         name = "/".join(path[1:])
@@ -133,6 +138,28 @@ class OpenApi:
         if asked:
             told["Cache-Control"] = "public, immutable"
         return Document(200, {**told, "Content-Type": _JSON}, self._document(name, known))
+
+    def _old(self, headers: Mapping[str, str]) -> Document:
+        """All that is served, in one document of the older form."""
+        form = _old_form(headers.get("Accept", ""))
+        if form is None:
+            return Document(406, {"Vary": "Accept"})
+        known = sha512("".join(self._hashes.values()).encode()).hexdigest().upper()
+        told = {"ETag": f'"{known}"', "Vary": "Accept"}
+        if known in headers.get("If-None-Match", ""):
+            return Document(304, told)
+        if self._old_hash != known:
+            self._old_hash, self._old_documents = known, {}
+        if form not in self._old_documents:
+            self._old_documents[form] = self._old_document(form)
+        return Document(200, {**told, "Content-Type": form}, self._old_documents[form])
+
+    def _old_document(self, form: str) -> bytes:
+        from setpoint.server.http import swagger, swagger_protobuf  # noqa: PLC0415 - for older tools alone
+
+        self._names = self._names or Names()
+        made = swagger.document(self._resources, self._names)
+        return msgspec.json.encode(made) if form == _JSON else swagger_protobuf.written(made)
 
     def _versions(self) -> Iterator[tuple[str, str, str]]:
         for group, versions in self._resources.groups():
@@ -172,39 +199,32 @@ def _hash(resources: list[Resource]) -> str:
         made_of += [one.api_version, one.plural, one.kind, str(one.verbs), str(one.subresources)]
         if isinstance(one.strategy, HasSchema):
             made_of.append(str(zlib.crc32(msgspec.json.encode(one.strategy.openapi_schema))))
+            made_of += one.strategy.selectable_fields()
     return sha512("\n".join(made_of).encode()).hexdigest().upper()
 
 
-_GENERATOR: Final = "3"  # counts up when documents of the same resources change
+_GENERATOR: Final = "4"  # counts up when documents of the same resources change
 
 
 # ── The older form ──────────────────────────────────────────────────────────────────────────────────
 
 _OLD: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+_OLD_FORMS: Final[Mapping[str, str]] = {
+    "application/com.github.proto-openapi.spec.v2@v1.0+protobuf": _OLD,  # what clients have always said
+    _OLD: _OLD,
+    _JSON: _JSON,
+    "application/*": _JSON,
+    "*/*": _JSON,
+}
 
 
-def _old_document(accept: str) -> Document:
-    """``/openapi/v2`` without a single schema.
-
-    kubectl looks there for kinds that no newer document knows, in protobuf alone, and goes on where it finds
-    nothing; an answer of 404 would stop it before it says what is wrong.
-    """
-    version = release().removeprefix("v")
-    if _OLD in accept or "application/com.github.proto-openapi" in accept:
-        info = _text(1, b"Kubernetes") + _text(2, version.encode())
-        return Document(200, {"Content-Type": _OLD, "Vary": "Accept"}, _text(1, b"2.0") + _text(2, info))
-    empty = {
-        "swagger": "2.0",
-        "info": {"title": "Kubernetes", "version": version},
-        "paths": {},
-        "definitions": {},
-    }
-    return Document(200, {"Content-Type": _JSON, "Vary": "Accept"}, msgspec.json.encode(empty))
+def _old_form(accept: str) -> str | None:
+    """The first that can be met, in the order given."""
+    asked = (one.partition(";")[0].strip().lower() for one in accept.split(","))
+    return next((_OLD_FORMS[one] for one in asked if one in _OLD_FORMS), None) if accept else _JSON
 
 
-def _text(number: int, value: bytes) -> bytes:
-    """One short field of a protobuf message."""
-    return bytes([number << 3 | 2, len(value)]) + value
+# ── A document ──────────────────────────────────────────────────────────────────────────────────────
 
 
 def document(resources: list[Resource], root: str, names: Names) -> Json:
@@ -264,7 +284,7 @@ def _paths(resource: Resource, root: str, components: Components) -> Json:
 
 def _discovery(resource: Resource, components: Components) -> Json:
     listed = components.meta("APIResourceList", ("", "v1"))
-    group, version = _camel(resource.group), resource.version.capitalize()
+    group, version = camel(resource.group), resource.version.capitalize()
     return {
         "tags": [f"{group[:1].lower()}{group[1:]}_{resource.version}"],
         "operationId": f"get{group}{version}APIResources",
@@ -306,10 +326,13 @@ def _schemas(resource: Resource, components: Components) -> tuple[Json, Json]:
         name = reversed_name(resource.group, resource.version, resource.kind)
         metadata = ref(f"{META}.ObjectMeta")
         components.add(type_of("", "v1", "Pod").fields["metadata"].type)
-        components.schemas[name] = custom_schema(resource.strategy.openapi_schema, kind, metadata)
+        fields = resource.strategy.selectable_fields()
+        schema = custom_schema(resource.strategy.openapi_schema, kind, metadata)
+        components.schemas[name] = selectable(schema, fields)
         listed = reversed_name(resource.group, resource.version, list_kind["kind"])
         components.add(type_of("", "v1", "PodList").fields["metadata"].type)
-        components.schemas[listed] = list_schema(ref(name), list_kind, ref(f"{META}.ListMeta"))
+        schema = list_schema(ref(name), list_kind, ref(f"{META}.ListMeta"))
+        components.schemas[listed] = selectable(schema, fields)
         return ref(name), ref(listed)
     item = components.add(resource.type, kind=kind)
     if "list" not in resource.verbs:
@@ -340,7 +363,7 @@ def _operations(
 def _operation(verb: str, said: _Said, components: Components) -> Json:
     resource = said.resource
     _, word, action = _VERBS[verb]
-    group, version = _camel(resource.group), resource.version.capitalize()
+    group, version = camel(resource.group), resource.version.capitalize()
     of_all = "Collection" if verb == "deletecollection" else ""
     answer = said.listed if verb == "list" else said.item
     if verb in ("delete", "deletecollection"):
@@ -368,9 +391,3 @@ def _operation(verb: str, said: _Said, components: Components) -> Json:
 
 def _parameter(name: str) -> dict[str, Any]:
     return {"name": name, "in": "query", "schema": {"type": _TYPES.get(name, "string"), "uniqueItems": True}}
-
-
-def _camel(group: str) -> str:
-    """``RbacAuthorization``, ``ExampleCom``; the core group is ``Core``."""
-    words = group.removesuffix(".k8s.io").replace("-", ".").split(".")
-    return "".join(word[:1].upper() + word[1:] for word in words) or "Core"

@@ -4,12 +4,12 @@ One walk serves every built-in kind: a struct becomes a component, what it holds
 types, map keys and patch strategies are told, for ``kubectl apply`` computes its patches from them.  There
 are no descriptions.
 
-Pure.  Used by ``openapi.py``.
+Pure.  Used by ``openapi.py`` and ``swagger.py``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from setpoint.server.registry.facts import kinds, type_of
@@ -235,6 +235,12 @@ def _explicit(schema: Json, metadata: Json) -> Json:
     return shown
 
 
+def selectable(schema: Json, fields: Sequence[str]) -> Json:
+    """A custom kind's schema, or its list's, with the fields that selectors may name."""
+    told = [{"fieldPath": one.lstrip(".")} for one in fields]
+    return {**schema, "x-kubernetes-selectable-fields": told} if told else schema
+
+
 def list_schema(item: Json, kind: Json, metadata: Json) -> Json:
     return {
         "type": "object",
@@ -247,6 +253,12 @@ def list_schema(item: Json, kind: Json, metadata: Json) -> Json:
         },
         "x-kubernetes-group-version-kind": [kind],
     }
+
+
+def camel(group: str) -> str:
+    """``RbacAuthorization``, ``ExampleCom``; the core group is ``Core``."""
+    words = group.removesuffix(".k8s.io").replace("-", ".").split(".")
+    return "".join(word[:1].upper() + word[1:] for word in words) or "Core"
 
 
 def reversed_name(group: str, version: str, kind: str) -> str:

@@ -1,4 +1,5 @@
-"""Watch events as lines: one JSON document each, in the form that was asked for.
+"""Watch events as lines: one JSON document each, in the form that was asked for.  Over a WebSocket a line is
+a message.
 
 An event is written once for each form and shared by all who watch; what a hundred watchers are sent is one
 value. The columns of a Table come with its first line alone.  Ages in a Table are of the moment of
@@ -10,7 +11,7 @@ Fed by ``registry/watching.py``; drained by whoever sends the answer.  Used by `
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterator
 from datetime import datetime
 from typing import Final, NamedTuple, Self
 
@@ -133,17 +134,34 @@ class WatchStream(Stream):
         await super().aclose()
 
 
-async def lines(
-    watching: Watching, frames: Frames, resource: Resource, form: Form, include: Include
-) -> AsyncGenerator[bytes, None]:
-    """What to send, in pieces of whole lines; ends when the watch does."""
-    definitions = columns(resource) if form.kind == "table" else b""
-    async for batch in watching.batches():
-        pieces: list[bytes] = []
-        for event in batch:
-            frame = frames.frame(event, resource, form, include)
-            pieces.append(frame.before)
-            if frame.after:
-                pieces += (definitions, frame.after)
-                definitions = b"null"
-        yield pieces[0] if len(pieces) == 1 else b"".join(pieces)
+class Lines:
+    """How one watch's events are written."""
+
+    def __init__(self, frames: Frames, resource: Resource, form: Form, include: Include) -> None:
+        self._frames = frames
+        self._resource = resource
+        self._form = form
+        self._include = include
+        self._definitions = columns(resource) if form.kind == "table" else b""
+
+    async def of(self, watching: Watching) -> AsyncGenerator[bytes, None]:
+        """What to send, in pieces of whole lines; ends when the watch does."""
+        async for batch in watching.batches():
+            pieces: list[bytes] = []
+            for event in batch:
+                pieces += self._pieces(event)
+            yield pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    async def one_by_one(self, watching: Watching) -> AsyncGenerator[bytes, None]:
+        """The same, each line by itself."""
+        async for batch in watching.batches():
+            for event in batch:
+                yield b"".join(self._pieces(event))
+
+    def _pieces(self, event: WatchEvent) -> Iterator[bytes]:
+        frame = self._frames.frame(event, self._resource, self._form, self._include)
+        yield frame.before
+        if frame.after:
+            yield self._definitions
+            yield frame.after
+            self._definitions = b"null"

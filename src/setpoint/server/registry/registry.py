@@ -29,6 +29,7 @@ from setpoint.server.registry.listing import list_objects, list_options
 from setpoint.server.registry.managed.apply import apply
 from setpoint.server.registry.managed.managers import Versions, keep_times
 from setpoint.server.registry.metadata import Names, begin, is_deleting, timestamp
+from setpoint.server.registry.patience import in_time
 from setpoint.server.registry.requests import Answered, Ask, Listed, WriteOptions, write_options
 from setpoint.server.registry.resources import Decoded, Object, Resource
 from setpoint.server.registry.served import Resources
@@ -220,9 +221,7 @@ class Registry:
         is_tracked: bool = False,
         is_trusted: bool = False,
     ) -> Answered:
-        resource = ask.resource
-        if obj["metadata"].get("resourceVersion"):
-            raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
+        resource, said = ask.resource, obj["metadata"].get("resourceVersion", "")
         resource.strategy.default(obj)
         self._admit_creation(obj, ask)
         if not is_trusted:
@@ -236,7 +235,7 @@ class Registry:
             begin(obj, uid=uid, now=now)
         if not is_trusted:
             escalation.check(obj, None, ask, self.access.authorizer)
-        emitted, more = flow.created(obj, ask, more, is_trusted=is_trusted)
+        emitted, more = await in_time(partial(flow.created, obj, ask, more, is_trusted=is_trusted))
         name = emitted["metadata"]["name"]
         place = Place(resource.stored, ask.namespace if resource.namespaced else "", name)
         held = resource.strategy.reserve(emitted, None)
@@ -248,9 +247,13 @@ class Registry:
             held.undo()
             if (found := self.store.get(place)) is not None:
                 raise self._occupied(resource, name, found)
-            del kept["metadata"]["resourceVersion"]
+            kept["metadata"]["resourceVersion"] = said
+            if not said:
+                del kept["metadata"]["resourceVersion"]
             return Answered(201, await self._shown(kept, resource), resource, tuple(warnings))
         try:
+            if ask.verb == "create":
+                flow.check_no_version(said)
             record = await self.store.create(place, flow.encoder(kept))
         except Changed as changed:
             held.undo()
@@ -313,7 +316,6 @@ class Registry:
         flow.check_name(decoded.object, ask)
         is_new = self.store.get(_place(ask)) is None
         if is_new and ask.resource.strategy.allows_create_on_update and not ask.subresource:
-            decoded.object["metadata"].pop("resourceVersion", None)
             return await self._create(decoded.object, ask, options, warnings)
 
         def wanted(_: Object) -> Object:
@@ -378,10 +380,8 @@ class Registry:
         if self.store.get(_place(ask)) is None:
             if ask.subresource:
                 raise not_found(resource.plural, resource.group, ask.name)
-            if decoding.is_named(intent):
-                if intent["metadata"].get("uid"):
-                    raise _gone_meanwhile(resource, ask.name, intent)
-                intent["metadata"].pop("resourceVersion", None)
+            if decoding.is_named(intent) and intent["metadata"].get("uid"):
+                raise _gone_meanwhile(resource, ask.name, intent)
             fresh = decoding.conform_patched(merge(None, intent, now=self.now()), resource).object
             flow.check_place(fresh, ask)
             try:
@@ -421,7 +421,7 @@ class Registry:
             if not self.admission.is_idle(resource):
                 asked, new, more = await self._mutated(ask, options, new, old, more, part)
             escalation.check(new, old, ask, self.access.authorizer)
-            emitted, more = flow.updated(new, old, ask, more)
+            emitted, more = await in_time(partial(flow.updated, new, old, ask, more))
             if asked is not None:
                 seen = emitted if part is None else part.shown(emitted)
                 more = await self.admission.judged(asked, seen, more)

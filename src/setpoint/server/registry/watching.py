@@ -87,7 +87,7 @@ class Watching:
             if self._selector.matches(record)
             for shown in (self._present(self._resource, record),)
         ]
-        if self._options.sends_initial_events and self._options.allows_bookmarks:
+        if self._options.allows_bookmarks:
             found.append(self._bookmark(revision, annotations=_END_OF_INITIAL))
         return found
 

@@ -10,20 +10,26 @@ object:
    ``optionalOldSelf`` always, and ``oldSelf`` is then an optional.
 3. What did not change is not complained about, except by rules that speak of ``oldSelf``.
 4. A rule that has no value on an object refuses the object, with the reason.
+5. What the rules cost on an object is bounded, as Kubernetes bounds it; when it is spent, the rest is not
+   evaluated, and the object refused.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+from setpoint.server.golang import quoted
 from setpoint.server.registry.crd.checking import Checked, Checker, Objects, issues_text
 from setpoint.server.registry.crd.fieldpath import InvalidPath, resolved
+from setpoint.server.registry.crd.natives import Native, native
 from setpoint.server.registry.crd.programs import (
-    OVER_BUDGET,
     CompileError,
     EvaluationError,
+    OverBudget,
     Program,
+    Purse,
     parse,
     program,
 )
@@ -41,6 +47,8 @@ from setpoint.server.registry.crd.schemas import (
     spine,
 )
 from setpoint.server.registry.crd.signatures import Type
+from setpoint.server.registry.crd.spending import OVER_LIMIT
+from setpoint.server.registry.crd.values import NONE, Optional
 from setpoint.server.statuses import OMITTED, ErrorType, FieldError
 
 _REASONS: Final[dict[str, ErrorType]] = {
@@ -69,6 +77,7 @@ class _Rule:
     message: str
     told: str  # the message, or the rule itself
     compose: Program | None
+    composed: str
     reason: ErrorType
     path: str
 
@@ -94,9 +103,9 @@ def compiled(rule: dict[str, Any], schema: Schema, *, is_root: bool) -> Compiled
         if checked.type.name != "bool":
             issues.append(RuleIssue("rule", "cel expression must evaluate to a bool"))
         else:
-            evaluate = program(checked.root)
+            evaluate = program(checked)
     except CompileError as error:
-        issues.append(RuleIssue("rule", f"compilation failed: {error}"))
+        issues.append(RuleIssue("rule", _uncompiled(error)))
     if evaluate is not None and (message := rule.get("messageExpression")):
         try:
             composed = _checked(message, schema, is_root=is_root, is_optional=is_optional)
@@ -104,7 +113,7 @@ def compiled(rule: dict[str, Any], schema: Schema, *, is_root: bool) -> Compiled
                 composed = None
                 issues.append(RuleIssue("messageExpression", "messageExpression must evaluate to a string"))
             else:
-                compose = program(composed.root)
+                compose = program(composed)
         except CompileError as error:
             issues.append(RuleIssue("messageExpression", f"messageExpression compilation failed: {error}"))
     if evaluate is None or checked is None:
@@ -116,10 +125,16 @@ def compiled(rule: dict[str, Any], schema: Schema, *, is_root: bool) -> Compiled
         message=(rule.get("message") or "").strip(),
         told=(rule.get("message") or text).strip(),
         compose=compose,
+        composed=rule.get("messageExpression") or "",
         reason=_REASONS.get(rule.get("reason") or "", "invalid"),
         path=_relative(rule.get("fieldPath") or "", schema),
     )
     return Compiled(made, issues, checked.uses_old, checked, composed)
+
+
+def _uncompiled(error: CompileError) -> str:
+    told = str(error)
+    return told if told.startswith("program instantiation") else f"compilation failed: {told}"
 
 
 def _relative(path: str, schema: Schema) -> str:
@@ -165,13 +180,14 @@ class _Node:
     schema: Schema
     rules: list[_Rule]
     broken: list[str]
+    native: Native | None = None
     fields: dict[str, _Node] = field(default_factory=dict)
     rest: _Node | None = None
     each: _Node | None = None
 
 
 def _nodes(schema: Schema, *, is_root: bool) -> _Node:
-    made = _Node(schema, [], [])
+    made = _Node(schema, [], [], native(schema))
     for one in schema.get(RULES) or ():
         found = compiled(one, schema, is_root=is_root)
         if found.rule is not None:
@@ -210,9 +226,19 @@ class _Was(NamedTuple):
         return self if self.here is None else _Was(self.here.index(place), self.here)
 
 
-class _Found(NamedTuple):
-    errors: list[FieldError]
-    excused: list[FieldError]  # against what is as it was
+@dataclass(slots=True)
+class _Found:
+    errors: list[FieldError] = field(default_factory=list)
+    excused: list[FieldError] = field(default_factory=list)  # against what is as it was
+    purse: Purse = field(default_factory=Purse)
+
+
+class _TooDear(Exception):
+    """A message."""
+
+
+class _Enough(Exception):
+    """No further rules are evaluated."""
 
 
 class Rules:
@@ -225,15 +251,17 @@ class Rules:
         self, new: Any, old: Any, correlated: Correlated | None = None, path: str = ""
     ) -> list[FieldError]:
         """What the rules have against a value at ``path``; ``old`` is None where it is new."""
-        found = _Found([], [])
-        _walk(self._root, _Spot(new, old, path, _Was(correlated)), found)
-        return found.errors
+        return self._found(_Spot(new, old, path, _Was(correlated))).errors
 
     def warnings(self, new: Any, old: Any, correlated: Correlated) -> list[str]:
         """What the rules have against what is as it was."""
-        found = _Found([], [])
-        _walk(self._root, _Spot(new, old, "", _Was(correlated)), found)
-        return [str(one) for one in found.excused]
+        return [str(one) for one in self._found(_Spot(new, old, "", _Was(correlated))).excused]
+
+    def _found(self, spot: _Spot) -> _Found:
+        found = _Found()
+        with suppress(_Enough):
+            _walk(self._root, spot, found)
+        return found
 
 
 class _Spot(NamedTuple):
@@ -277,21 +305,42 @@ def _evaluate(node: _Node, spot: _Spot, found: _Found) -> None:
     where = spot.path or "<nil>"
     for broken in node.broken:
         found.errors.append(FieldError("invalid", where, f"rule compile error: {broken}", kind))
+    now = was = None
     for rule in node.rules:
         if rule.uses_old and spot.old is None and not rule.is_optional:
             continue
-        data = {"self": spot.new}
+        if now is None:
+            now = spot.new if node.native is None else node.native(spot.new)
+        data = {"self": now}
         if rule.uses_old:
-            data["oldSelf"] = ([] if spot.old is None else [spot.old]) if rule.is_optional else spot.old
+            if was is None and spot.old is not None:
+                was = spot.old if node.native is None else node.native(spot.old)
+            data["oldSelf"] = (NONE if was is None else Optional(was)) if rule.is_optional else was
         try:
-            if rule.evaluate(data) is True:
-                continue
-        except EvaluationError as error:
-            found.errors.append(_failure(rule, str(error), where, kind))
-            continue
-        into = found.excused if not rule.uses_old and spot.was.is_equal else found.errors
-        value = OMITTED if kind in ("object", "array") else spot.new
-        into.append(_complaint(rule, _at(spot.path, rule.path), _message(rule, data), value))
+            _judge(rule, data, spot, found, kind)
+        except OverBudget as error:
+            found.errors.append(FieldError("invalid", where, str(error), kind))
+            raise _Enough from None
+
+
+def _judge(rule: _Rule, data: dict[str, Any], spot: _Spot, found: _Found, kind: str) -> None:
+    try:
+        if rule.evaluate(data, found.purse) is True:
+            return
+    except EvaluationError as error:
+        found.errors.append(_failure(rule, str(error), spot.path or "<nil>", kind))
+        if str(error) == OVER_LIMIT:
+            raise _Enough from None
+        return
+    into = found.excused if not rule.uses_old and spot.was.is_equal else found.errors
+    value = OMITTED if kind in ("object", "array") else spot.new
+    path = _at(spot.path, rule.path)
+    try:
+        message = _message(rule, data, found.purse)
+    except _TooDear as error:
+        into.append(FieldError("invalid", path, str(error), kind))
+        raise _Enough from None
+    into.append(_complaint(rule, path, message, value))
 
 
 def _at(path: str, below: str) -> str:
@@ -311,7 +360,7 @@ def _complaint(rule: _Rule, path: str, told: str, value: Any) -> FieldError:
 
 def _failure(rule: _Rule, error: str, where: str, kind: str) -> FieldError:
     """A rule that has no value."""
-    if error == OVER_BUDGET:
+    if error == OVER_LIMIT:
         told = (
             f"'{error}': no further validation rules will be run due to call cost exceeds limit "
             f"for rule: {rule.told}"
@@ -326,12 +375,19 @@ def _failure(rule: _Rule, error: str, where: str, kind: str) -> FieldError:
     return FieldError("invalid", where, f"{error} evaluating rule: {rule.told}", kind)
 
 
-def _message(rule: _Rule, data: dict[str, Any]) -> str:
+def _message(rule: _Rule, data: dict[str, Any], purse: Purse) -> str:
+    """Raises ``_TooDear``."""
     if rule.compose is not None:
+        composed = ""
         try:
-            composed = str(rule.compose(data)).strip()
-        except EvaluationError:
-            composed = ""
+            composed = str(rule.compose(data, purse)).strip()
+        except EvaluationError as error:
+            if str(error) == OVER_LIMIT:
+                told = "no further validation rules will be run due to call cost exceeds limit"
+                raise _TooDear(f"{told} for messageExpression: {quoted(rule.composed)}") from None
+        except OverBudget:
+            told = "messageExpression evaluation failed due to running out of cost budget"
+            raise _TooDear(f"{told}, no further validation rules will be run") from None
         if composed and "\n" not in composed and len(composed.encode()) <= _LONGEST_MESSAGE:
             return composed
     return rule.message or f"failed rule: {rule.told}"

@@ -1,9 +1,7 @@
-"""Whether a CEL expression makes sense on the values of a schema, and how it is said to the engine.
+"""Whether a CEL expression makes sense on the values of a schema.
 
-The engine evaluates JSON, and knows no schemas; so here every node of an expression gets the type that the
-schema gives it, as cel-go's checker would, with its texts.  Where a value in JSON is not yet what its type
-says (a time is a string, a number may be an integer, a field has an escaped name), the tree is rewritten so
-that it becomes so.
+Every node of an expression gets the type that the schema gives it, as cel-go's checker would, with its texts.
+The tree is rewritten where a field has an escaped name, and where a macro is not the engine's.
 
 Pure.  Fed by ``cel.py`` with what ``expressions.py`` read.
 """
@@ -11,7 +9,7 @@ Pure.  Fed by ``cel.py`` with what ``expressions.py`` read.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -28,20 +26,20 @@ from setpoint.server.registry.crd.expressions import (
     Node,
     Parsed,
     Select,
+    inside,
 )
-from setpoint.server.registry.crd.formats import is_datetime, is_go_duration
+from setpoint.server.registry.crd.formatting import TAKEN, BadFormat, Clause, clauses, wrong
 from setpoint.server.registry.crd.patterns import BadPattern, compiled
 from setpoint.server.registry.crd.schemas import (
     EMBEDDED,
     INT_OR_STRING,
-    LIST_KEYS,
-    LIST_TYPE,
     Schema,
     extra,
     items,
     properties,
 )
 from setpoint.server.registry.crd.signatures import Overload, Type, overloads
+from setpoint.server.registry.crd.values import read_duration, read_timestamp
 
 DYN: Final = Type("dyn")
 BOOL: Final = Type("bool")
@@ -52,12 +50,17 @@ _TYPE_NAMES: Final = {
     "bytes": Type("bytes"), "list": Type("list", (DYN,)), "map": Type("map", (DYN, DYN)),
     "null_type": Type("null"), "type": Type("type", (DYN,)),
     "google.protobuf.Timestamp": Type("timestamp"), "google.protobuf.Duration": Type("duration"),
+    "optional_type": Type("optional", (DYN,)), "net.IP": Type("net.IP"), "net.CIDR": Type("net.CIDR"),
 }  # fmt: skip
 _RESERVED: Final = frozenset({
     "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if",
     "import", "let", "loop", "package", "namespace", "return", "var", "void", "while",
 })  # fmt: skip
 _ESCAPES: Final = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
+_ACCUMULATOR: Final = "@result"
+_SORTED: Final = "@__sortBy_input__"
+_QUANTIFIERS: Final = frozenset({"all", "exists", "existsOne", "exists_one"})
+_DOUBLE: Final = frozenset({*_QUANTIFIERS, "transformList", "transformMap", "transformMapEntry"})
 _META: Final[Schema] = {  # of metadata, what rules see
     "type": "object",
     "properties": {"name": {"type": "string"}, "generateName": {"type": "string"}},
@@ -169,6 +172,18 @@ def with_meta(schema: Schema) -> Schema:
 # ── Checking ────────────────────────────────────────────────────────────────────────────────────────
 
 
+class _BadArgument(BadFormat):
+    def __init__(self, told: str, at: Node) -> None:
+        super().__init__(told)
+        self.at = at
+
+
+_GO_NAMES: Final = {
+    "timestamp": "google.protobuf.Timestamp", "duration": "google.protobuf.Duration", "null": "null_type",
+    "optional": "optional_type",
+}  # fmt: skip
+
+
 @dataclass
 class _Scope:
     """Names, innermost first; each with its type and the schema that its value comes from."""
@@ -202,17 +217,22 @@ class Checker:
         self._bound: dict[str, Type] = {}
         self._fresh = 0
         self._next_id = 1_000_000
+        self._at = 0  # where a macro stands that is expanded
         self._uses_old = False
         self._types: dict[int, Type] = {}
         self._calls: dict[int, Resolved] = {}
         self._loops: dict[int, Node] = {}
         self._globals = _Scope(names)
         self.issues: list[Issue] = []
+        self._later: list[Issue] = []  # told only where the types are right
 
     def check(self) -> Checked:
         source = self._parsed.root
         root, type_, _ = self._node(source, self._globals)
         types = {number: self._closed(self._resolved(one)) for number, one in self._types.items()}
+        if not self.issues:
+            self._look_at_literal(root, types, is_exempt=False)
+            self.issues += self._later
         facts = Facts(types, self._calls, self._loops)
         return Checked(root, self._resolved(type_), self._uses_old, source, facts)
 
@@ -255,17 +275,7 @@ class Checker:
         if found is self._globals.names.get("oldSelf"):
             self._uses_old = True
         type_, schema = found
-        if type_.name == "optional" and found is self._globals.names.get("oldSelf"):
-            return self._optional_old(node), type_, None
-        return self._native(node, type_, schema), type_, schema
-
-    def _optional_old(self, node: Name) -> Node:
-        """The engine takes no optional values from outside: it gets a list of none or one."""
-        count = Call(self._id(), None, "size", [node])
-        is_none = Call(self._id(), None, "_==_", [count, Constant(self._id(), "int", 0)])
-        first = Call(self._id(), None, "_[_]", [node, Constant(self._id(), "int", 0)])
-        there = Call(self._id(), None, "optional.of", [first])
-        return Call(node.id, None, "_?_:_", [is_none, Call(self._id(), None, "optional.none", []), there])
+        return node, type_, schema
 
     def _select(self, node: Select, scope: _Scope) -> tuple[Node, Type, Schema | None]:
         if (dotted := _dotted(node)) in _TYPE_NAMES and scope.find(dotted.partition(".")[0]) is None:
@@ -279,7 +289,7 @@ class Checker:
             return made, BOOL, None
         if type_.name == "optional":
             return made, Type("optional", (result,)), below
-        return self._native(made, result, below), result, below
+        return made, result, below
 
     def _field(
         self, node: Node, type_: Type, schema: Schema | None, name: str
@@ -297,9 +307,13 @@ class Checker:
         return name, None, self._issue(node, f"type '{self._shown(type_)}' does not support field selection")
 
     def _call(self, node: Call, scope: _Scope) -> tuple[Node, Type, Schema | None]:
+        count = len(self.issues)
+        self._at = self._parsed.positions.get(node.id, 0)
         if (expanded := self._expanded(node)) is not None:
             self._loops[node.id] = expanded
             return self._node(expanded, scope)
+        if len(self.issues) > count:
+            return node, Type("!error!"), None
         if node.function == "_?._" and isinstance(name := node.arguments[1], Constant):
             return self._optional_select(node, name, scope)
         if node.target is not None and (whole := self._qualified(node.target, node.function, scope)):
@@ -310,37 +324,20 @@ class Checker:
         made = Call(node.id, target[0] if target else None, node.function, [one[0] for one in arguments])
         if not candidates:
             return made, self._undeclared(node, node.function), None
+        if node.function in ("_&&_", "_||_"):
+            for one, (_, type_, _) in zip(node.arguments, arguments, strict=True):
+                if not self._assign(BOOL, type_):
+                    self._issue(one, f"expected type 'bool' but found '{self._shown(type_)}'")
+            self._calls[node.id] = Resolved(node.function, None, candidates)
+            return made, BOOL, None
         result = self._resolve(node, candidates, target[1] if target else None, [one[1] for one in arguments])
         self._look_at_literals(node)
-        return self._rewritten(made, result, arguments)
+        return made, result, self._schema_below(node, arguments)
 
-    def _rewritten(
-        self,
-        made: Call,
-        result: Type,
-        arguments: list[tuple[Node, Type, Schema | None]],
-    ) -> tuple[Node, Type, Schema | None]:
-        """What the engine does not know of Kubernetes' values is said to it in other words."""
-        if made.function in ("_==_", "_!=_", "_+_"):
-            schema = arguments[0][2] or arguments[1][2]
-            if schema is not None and schema.get(LIST_TYPE) in ("set", "map"):
-                return self._on_list(made, schema), result, schema
-        if made.function == "_[_]":
-            schema = arguments[0][2]
-            below = None if schema is None else items(schema) or extra(schema)
-            return self._native(made, result, below), result, below
-        if made.function == "string" and self._resolved(arguments[0][1]).name.startswith("net."):
-            made.function = "@string"
-        if made.target is not None and made.function == "ip":
-            return Call(made.id, None, "@ip", [made.target]), result, None
-        return made, result, None
-
-    def _on_list(self, made: Call, schema: Schema) -> Node:
-        """Lists of type set and map are equal in any order, and their sum is a union."""
-        keys: list[Node] = [Constant(self._id(), "string", one) for one in schema.get(LIST_KEYS) or ()]
-        word = "@same" if made.function != "_+_" else "@union"
-        call: Node = Call(self._id(), None, word, [*made.arguments, Items(self._id(), keys)])
-        return Call(made.id, None, "!_", [call]) if made.function == "_!=_" else call
+    def _schema_below(self, node: Call, arguments: list[tuple[Node, Type, Schema | None]]) -> Schema | None:
+        if node.function in ("_[_]", "_[?_]") and (schema := arguments[0][2]) is not None:
+            return items(schema) or extra(schema)
+        return None
 
     def _optional_select(self, node: Call, name: Constant, scope: _Scope) -> tuple[Node, Type, Schema | None]:
         operand, type_, schema = self._node(node.arguments[0], scope)
@@ -349,8 +346,6 @@ class Checker:
         real, below, result = self._field(node, inner, schema, name.value)
         made = Call(node.id, None, node.function, [operand, Constant(name.id, "string", real)])
         self._calls[node.id] = Resolved(node.function, None, (Overload(None, (DYN, STRING), result),))
-        if _needs_care(result) and result.name != "double":  # integers compare with doubles as they are
-            self._issue(node, f"'{name.value}' cannot be selected with '?' by this server: use has()")
         return made, Type("optional", (result,)), below
 
     def _qualified(self, target: Node, function: str, scope: _Scope) -> str:
@@ -394,18 +389,19 @@ class Checker:
         last = arguments[-1] if arguments else None
         if not isinstance(last, Constant) or last.kind != "string":
             return
-        wrong = False
+        is_wrong = False
         if node.function == "matches" and len(arguments) == 2:
             try:
                 compiled(last.value)
             except BadPattern:
-                wrong = True
+                is_wrong = True
         elif node.function == "duration":
-            wrong = not is_go_duration(last.value)
+            is_wrong = read_duration(last.value) is None
         elif node.function == "timestamp":
-            wrong = not is_datetime(last.value)
-        if wrong:
-            self._issue(last, f"invalid {node.function} argument")
+            is_wrong = read_timestamp(last.value) is None
+        if is_wrong:
+            told = f"invalid {node.function} argument"
+            self._later.append(Issue(self._parsed.positions.get(last.id, 0), told))
 
     def _items(self, node: Items, scope: _Scope) -> tuple[Node, Type, Schema | None]:
         element: Type = self._variable()
@@ -414,16 +410,27 @@ class Checker:
             rewritten, type_, _ = self._node(one, scope)
             made.append(rewritten)
             if place in node.optional:
-                resolved = self._resolved(type_)
-                type_ = resolved.of[0] if resolved.name == "optional" else resolved
-            element = self._joined(element, type_, one)
+                type_ = self._unwrapped(type_, one)
+            element = self._joined(element, type_)
         return Items(node.id, made, node.optional), Type("list", (element,)), None
 
-    def _joined(self, so_far: Type, found: Type, node: Node) -> Type:
-        """Literals are of one kind."""
+    def _unwrapped(self, type_: Type, node: Node) -> Type:
+        """What an optional element or entry adds."""
+        found = self._resolved(type_)
+        if found.name == "optional":
+            return found.of[0]
+        if found.name not in ("dyn", "!error!"):
+            told = f"expected type 'optional_type({self._shown(found)})' but found '{self._shown(found)}'"
+            self._issue(node, told)
+        return found
+
+    def _joined(self, so_far: Type, found: Type) -> Type:
+        """Of literals of many kinds nothing is known; ``_look_at_literal`` has something against it."""
+        before = dict(self._bound)
         if self._assign(so_far, found):
             return so_far
-        return self._issue(node, f"expected type '{self._shown(so_far)}' but found '{self._shown(found)}'")
+        self._bound = before
+        return DYN
 
     def _entries(self, node: Entries, scope: _Scope) -> tuple[Node, Type, Schema | None]:
         if node.message:
@@ -436,10 +443,79 @@ class Checker:
                 continue  # only messages have names for keys
             new_key, key_type, _ = self._node(one.key, scope)
             new_value, value_type, _ = self._node(one.value, scope)
-            key = self._joined(key, key_type, one.key)
-            value = self._joined(value, value_type, one.value)
+            if one.is_optional:
+                value_type = self._unwrapped(value_type, one.value)
+            key = self._joined(key, key_type)
+            value = self._joined(value, value_type)
             made.append(Entry(one.id, new_key, new_value, one.is_optional))
         return Entries(node.id, "", made), Type("map", (key, value)), None
+
+    # ── Literals ────────────────────────────────────────────────────────────────────────────────────
+
+    def _look_at_literal(self, node: Node, types: Mapping[int, Type], *, is_exempt: bool) -> None:
+        """Lists and maps are of one kind, except for ``format``, whose arguments suit its text."""
+        match node:
+            case Items():
+                if not is_exempt:
+                    self._look_at_kinds(
+                        [(one, place in node.optional) for place, one in enumerate(node.elements)], types
+                    )
+            case Entries():
+                pairs = [(one.key, one) for one in node.entries if not isinstance(one.key, str)]
+                if not is_exempt:
+                    self._look_at_kinds([(key, False) for key, _ in pairs], types)
+                    self._look_at_kinds([(one.value, one.is_optional) for _, one in pairs], types)
+            case Call(
+                function="format", target=Constant(kind="string", value=text), arguments=[Items() as given]
+            ):
+                self._look_at_format(node, text, given, types)
+        is_exempt = is_exempt or (isinstance(node, Call) and node.function == "format")
+        for one in inside(node):
+            self._look_at_literal(one, types, is_exempt=is_exempt)
+
+    def _look_at_kinds(self, parts: Sequence[tuple[Node, bool]], types: Mapping[int, Type]) -> None:
+        first: Type | None = None
+        for node, is_optional in parts:
+            type_ = types.get(node.id, DYN)
+            if is_optional and type_.of:
+                type_ = type_.of[0]
+            if first is None:
+                first = type_
+            elif first != type_:
+                told = f"expected type '{first}' but found '{type_}'"
+                self._later.append(Issue(self._parsed.positions.get(node.id, 0), told))
+                return
+
+    def _look_at_format(self, node: Call, text: str, given: Items, types: Mapping[int, Type]) -> None:
+        count = 0
+        try:
+            for one in clauses(text, len(given.elements)):
+                if isinstance(one, str):
+                    continue
+                count += 1
+                self._look_at_clause(one, given.elements[one.place], types)
+        except BadFormat as error:
+            at = error.at if isinstance(error, _BadArgument) else node
+            self._later.append(Issue(self._parsed.positions.get(at.id, 0), str(error)))
+            return
+        if len(given.elements) > count:
+            told = (
+                f"too many arguments supplied to string.format (expected {count}, got {len(given.elements)})"
+            )
+            self._later.append(Issue(self._parsed.positions.get(node.id, 0), told))
+
+    def _look_at_clause(self, clause: Clause, node: Node, types: Mapping[int, Type]) -> None:
+        type_ = types.get(node.id, DYN)
+        if type_.name != "dyn" and type_.name not in TAKEN[clause.letter.lower()]:
+            raise _BadArgument(wrong(clause.letter, _GO_NAMES.get(type_.name, type_.name)), node)
+        if clause.letter == "s" and isinstance(node, Items):
+            for one in node.elements:
+                self._look_at_clause(clause, one, types)
+        if clause.letter == "s" and isinstance(node, Entries):
+            for entry in node.entries:
+                if not isinstance(entry.key, str):
+                    self._look_at_clause(clause, entry.key, types)
+                self._look_at_clause(clause, entry.value, types)
 
     def _loop(self, node: Loop, scope: _Scope) -> tuple[Node, Type, Schema | None]:
         over, type_, schema = self._node(node.over, scope)
@@ -479,28 +555,39 @@ class Checker:
     # ── Macros that the engine lacks ────────────────────────────────────────────────────────────────
 
     def _expanded(self, node: Call) -> Node | None:
-        """Loops over places and values, or keys and values: ``self.ports.all(i, port, …)``."""
-        if node.target is None or len(node.arguments) not in (3, 4):
+        """Loops over places or keys, and values: ``self.ports.all(i, port, …)``; and ``sortBy``."""
+        if node.target is None:
+            return None
+        if node.function == "sortBy" and len(node.arguments) == 2:
+            return self._sorted_by(node, node.target)
+        if node.function not in _DOUBLE or len(node.arguments) not in (3, 4):
             return None
         first, second, *rest = node.arguments
-        if not isinstance(first, Name) or not isinstance(second, Name):
+        names = (self._variable_name(first), self._variable_name(second))
+        if "" in names:
+            return None
+        if names[0] == names[1]:
+            self._issue(second, f"duplicate variable name: {names[0]}")
             return None
         *filters, body = rest
-        if node.function in ("all", "exists", "existsOne") and not filters:
-            return self._quantified(node, node.target, (first.name, second.name), body)
-        if node.function == "transformList":
-            return self._transformed(node, node.target, (first.name, second.name), [*filters, body])
-        return None
+        if node.function in _QUANTIFIERS:
+            return None if filters else self._quantified(node, node.target, names, body)
+        return self._transformed(node, node.target, names, rest)
+
+    def _variable_name(self, node: Node) -> str:
+        if isinstance(node, Name):
+            return node.name
+        self._issue(node, "argument must be a simple name")
+        return ""
+
+    def _made(self, function: str, *arguments: Node) -> Node:
+        return Call(self._id(), None, function, list(arguments))
+
+    def _so_far(self) -> Node:
+        return Name(self._id(), _ACCUMULATOR)
 
     def _quantified(self, node: Call, over: Node, names: tuple[str, str], body: Node) -> Node:
-        accumulator = "@result"
-
-        def so_far() -> Node:
-            return Name(self._id(), accumulator)
-
-        def call(function: str, *arguments: Node) -> Node:
-            return Call(self._id(), None, function, list(arguments))
-
+        call, so_far = self._made, self._so_far
         result: Node = so_far()
         condition: Node = Constant(self._id(), "bool", True)
         if node.function == "all":
@@ -516,45 +603,45 @@ class Checker:
             more = call("_+_", so_far(), Constant(self._id(), "int", 1))
             step = call("_?_:_", body, more, so_far())
             result = call("_==_", so_far(), Constant(self._id(), "int", 1))
-        return Loop(node.id, *names, over, accumulator, start, condition, step, result)
+        return Loop(node.id, *names, over, _ACCUMULATOR, start, condition, step, result)
 
     def _transformed(self, node: Call, over: Node, names: tuple[str, str], rest: list[Node]) -> Node:
         *filters, body = rest
-        so_far = Name(self._id(), "@result")
-        step: Node = Call(self._id(), None, "_+_", [so_far, Items(self._id(), [body])])
+        start: Node = Entries(self._id(), "", [])
+        if node.function == "transformList":
+            start = Items(self._id(), [])
+            step = self._made("_+_", self._so_far(), Items(self._id(), [body]))
+        elif node.function == "transformMap":
+            step = self._made("cel.@mapInsert", self._so_far(), Name(self._id(), names[0]), body)
+        else:
+            step = self._made("cel.@mapInsert", self._so_far(), body)
         if filters:
-            step = Call(self._id(), None, "_?_:_", [filters[0], step, Name(self._id(), "@result")])
+            step = self._made("_?_:_", filters[0], step, self._so_far())
         always = Constant(self._id(), "bool", True)
-        start = Items(self._id(), [])
-        return Loop(node.id, *names, over, "@result", start, always, step, Name(self._id(), "@result"))
+        return Loop(node.id, *names, over, _ACCUMULATOR, start, always, step, self._so_far())
 
-    # ── Values that JSON holds otherwise ────────────────────────────────────────────────────────────
+    def _sorted_by(self, node: Call, over: Node) -> Node | None:
+        """``l.sortBy(x, key)``: the list has a name, and is sorted by a list of keys."""
+        name = self._variable_name(node.arguments[0])
+        if not name:
+            return None
 
-    def _native(self, node: Node, type_: Type, schema: Schema | None) -> Node:
-        """The value of a node as its type, where JSON has it as something else."""
-        if schema is None or not _needs_care(type_):
-            return node
-        match type_.name:
-            case "double":
-                made = self._one("double", node)
-            case "timestamp" if schema.get("format") == "date":
-                midnight = Constant(self._id(), "string", "T00:00:00Z")
-                made = self._one("timestamp", Call(self._id(), None, "_+_", [node, midnight]))
-            case "bytes":
-                made = self._one("@bytes", node)
-            case _:
-                made = self._one(type_.name, node)
-        if not schema.get("nullable"):
-            return made
-        null = Constant(self._id(), "null", None)
-        is_null = Call(self._id(), None, "_==_", [node, null])
-        return Call(self._id(), None, "_?_:_", [is_null, Constant(self._id(), "null", None), made])
+        def given() -> Node:
+            return Name(self._id(), _SORTED)
 
-    def _one(self, function: str, node: Node) -> Node:
-        return Call(self._id(), None, function, [node])
+        key = Items(self._id(), [node.arguments[1]])
+        step = self._made("_+_", self._so_far(), key)
+        always = Constant(self._id(), "bool", True)
+        keys = Loop(
+            self._id(), name, "", given(), _ACCUMULATOR, Items(self._id(), []), always, step, self._so_far()
+        )
+        never = Constant(self._id(), "bool", False)
+        ordered = Call(self._id(), given(), "@sortByAssociatedKeys", [keys])
+        return Loop(node.id, "#unused", "", Items(self._id(), []), _SORTED, over, never, given(), ordered)
 
     def _id(self) -> int:
         self._next_id += 1
+        self._parsed.positions[self._next_id] = self._at
         return self._next_id
 
     # ── Types ───────────────────────────────────────────────────────────────────────────────────────
@@ -604,10 +691,6 @@ class Checker:
         if wanted.name != found.name or len(wanted.of) != len(found.of):
             return False
         return all(self._assign(a, b) for a, b in zip(wanted.of, found.of, strict=True))
-
-
-def _needs_care(type_: Type) -> bool:
-    return type_.name in ("double", "timestamp", "duration", "bytes")
 
 
 def _is_variable(type_: Type) -> bool:

@@ -39,6 +39,8 @@ _ENDLESS: Final = 2**64 - 1
 _TEXT: Final = 0.1  # of a step over a text
 _PATTERN: Final = 0.25  # of a character of a pattern
 _LIST, _MAP, _MESSAGE = 10, 30, 40  # to make one
+_FORMAT_NAME: Final = 64
+_FORMAT: Final = 128  # characters of what a format of texts is checked by
 _SHOWN: Final = 4  # rules that are named where all together are too much
 
 
@@ -297,6 +299,9 @@ class _Estimator:
         return self._bind(node) if _is_bind(node) else self._loop(node)
 
     def _select(self, node: Select) -> int:
+        if self._type(node).name == "type":  # a name with dots
+            self._paths[node.id] = _NOWHERE.plus(node.field)
+            return 1
         cost = self.cost(node.operand)
         if node.is_test:
             return cost
@@ -563,6 +568,8 @@ def _compared(call: _Called) -> _Cost:
     a, b = call.arguments[0].type, call.arguments[1].type
     if call.function == "_==_" and a == b and a.name in _AT_ONCE:
         return _Cost(1)
+    if call.function == "_==_" and a == b and a.name == "kubernetes.NamedFormat":
+        return _Cost(_share(_FORMAT_NAME, _TEXT))
     if call.function == "_==_" and a == b and a.name == "kubernetes.URL":
         return _Cost(_share((call.arguments[1].size or _ONE).most, _TEXT))
     return _Cost(_share(min(call.size(0).most, call.size(1).most), _TEXT))
@@ -714,6 +721,18 @@ def _sort(call: _Called) -> _Cost:
     return _made_list(2 + _TEXT if is_text else 2, call.own.times(call.own))
 
 
+def _sort_by(call: _Called) -> _Cost:
+    keys = call.arguments[0]
+    element = call.element(keys)
+    is_text = element is not None and element[0].name in ("string", "bytes")
+    return _made_list(2 + _TEXT if is_text else 2, call.size(0).times(call.size(0)))
+
+
+def _validated(call: _Called) -> _Cost:
+    """A format's own pattern is not known: as if it were so long."""
+    return _Cost(_share(_share(call.size(0).most, _TEXT), _FORMAT * _PATTERN))
+
+
 def _number(value: _Value, otherwise: int) -> int:
     node = value.node
     return max(0, node.value) if isinstance(node, Constant) and node.kind == "int" else otherwise
@@ -754,6 +773,8 @@ _COSTS: Final[dict[str, Callable[[_Called], _Cost]]] = {
     "reverse": _reverse,
     "distinct": _distinct,
     "sort": _sort,
+    "@sortByAssociatedKeys": _sort_by,
+    "validate": _validated,
     "sets.contains": _of_sets(1),
     "sets.intersects": _of_sets(1),
     "sets.equivalent": _of_sets(2),

@@ -13,7 +13,27 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Final, NamedTuple
 
+from setpoint.server.golang import valid_text
+
 _CODES: Final = re.compile(r"^[A-Z_]+: | \[[A-Z_]+\]$")
+_WORDS: Final = tuple(
+    (re.compile(theirs), ours)
+    for theirs, ours in (
+        (r"'\\u003F'", "'?'"),  # which ANTLR writes so in C++
+        (r"\nERROR: <input>:4294967295:0: <<nil>> parsetree", ""),
+        (
+            r"\b(?:all|exists|exists_one)\(\) variable name must be a simple identifier",
+            "argument must be a simple name",
+        ),
+        (r"\b(?:map|filter)\(\) variable name must be a simple identifier", "argument is not an identifier"),
+        (r"has\(\) argument must be a field selection", "invalid argument to has() macro"),
+        (
+            r"no viable alternative at input '\.(true|false|null|in)'",
+            r"mismatched input '\1' expecting IDENTIFIER",
+        ),
+        (r"Invalid bytes literal: [^\n]*", "unable to unescape string"),
+    )
+)
 
 
 class PatternError(ValueError):
@@ -40,8 +60,11 @@ def load() -> Engine | None:
 
 
 def plain(error: str) -> str:
-    """What the engine says, without its codes."""
-    return _CODES.sub("", error).replace("'\\u003F'", "'?'")  # which ANTLR writes so in C++
+    """What the engine says, without its codes, in cel-go's words."""
+    told = _CODES.sub("", error)
+    for theirs, ours in _WORDS:
+        told = theirs.sub(ours, told)
+    return told
 
 
 def pattern(text: str) -> Callable[[str], bool] | None:
@@ -55,6 +78,8 @@ def pattern(text: str) -> Callable[[str], bool] | None:
         raise PatternError(plain(str(refusal.value())).removeprefix("invalid regular expression: "))
 
     def test(value: str) -> bool:
+        if not value.isascii():
+            value = valid_text(value)
         return program.eval(data={"text": value, "pattern": text}).value() is True
 
     return test

@@ -1,8 +1,7 @@
-"""CEL expressions as trees: read from the engine's parser, and given back to it to be evaluated.
+"""CEL expressions as trees, read from the engine's parser.
 
-The engine speaks protobuf (``cel.expr.ParsedExpr``); ``read`` and ``written`` are the two directions.  A
-tree is what ``checking.py`` judges by the schema's types, and what it rewrites where Kubernetes' values
-differ from JSON's.
+The engine speaks protobuf (``cel.expr.ParsedExpr``), which ``read`` reads.  A tree is what ``checking.py``
+judges by the schema's types, and what ``evaluating.py`` evaluates.
 """
 
 from __future__ import annotations
@@ -10,9 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final
-
-_TYPE_URL: Final = b"type.googleapis.com/cel.expr.ParsedExpr"
+from typing import Any
 
 
 @dataclass(slots=True)
@@ -96,6 +93,34 @@ class Parsed:
         number = max(self.positions, default=0) + 1
         self.positions[number] = 0
         return number
+
+
+def inside(node: Node) -> Iterator[Node]:
+    """What a node is made of."""
+    match node:
+        case Select():
+            yield node.operand
+        case Call():
+            if node.target is not None:
+                yield node.target
+            yield from node.arguments
+        case Items():
+            yield from node.elements
+        case Entries():
+            for one in node.entries:
+                if not isinstance(one.key, str):
+                    yield one.key
+                yield one.value
+        case Loop():
+            yield from (node.over, node.start, node.condition, node.step, node.result)
+
+
+def messages(node: Node) -> Iterator[Entries]:
+    """Those that have a type's name."""
+    if isinstance(node, Entries) and node.message:
+        yield node
+    for one in inside(node):
+        yield from messages(one)
 
 
 # ── Reading ─────────────────────────────────────────────────────────────────────────────────────────
@@ -220,82 +245,3 @@ def _signed(value: int) -> int:
 
 def _text(message: dict[int, list[Any]], number: int) -> str:
     return _one(message, number).decode()
-
-
-# ── Writing ─────────────────────────────────────────────────────────────────────────────────────────
-
-
-def written(root: Node) -> bytes:
-    """As the engine reads it."""
-    return _bytes(1, _TYPE_URL) + _bytes(2, _bytes(2, _encoded(root)))
-
-
-def _encoded(node: Node) -> bytes:
-    head = _integer(2, node.id)
-    match node:
-        case Constant():
-            return head + _bytes(3, _encoded_constant(node))
-        case Name():
-            return head + _bytes(4, _string(1, node.name))
-        case Select():
-            test = _integer(3, 1) if node.is_test else b""
-            return head + _bytes(5, _bytes(1, _encoded(node.operand)) + _string(2, node.field) + test)
-        case Call():
-            target = _bytes(1, _encoded(node.target)) if node.target is not None else b""
-            arguments = b"".join(_bytes(3, _encoded(one)) for one in node.arguments)
-            return head + _bytes(6, target + _string(2, node.function) + arguments)
-        case Items():
-            elements = b"".join(_bytes(1, _encoded(one)) for one in node.elements)
-            optional = b"".join(_integer(2, one) for one in sorted(node.optional))
-            return head + _bytes(7, elements + optional)
-        case Entries():
-            entries = b"".join(_bytes(2, _encoded_entry(one)) for one in node.entries)
-            return head + _bytes(8, (_string(1, node.message) if node.message else b"") + entries)
-    parts = _string(1, node.variable) + _bytes(2, _encoded(node.over)) + _string(3, node.result_variable)
-    parts += _bytes(4, _encoded(node.start)) + _bytes(5, _encoded(node.condition))
-    parts += _bytes(6, _encoded(node.step)) + _bytes(7, _encoded(node.result))
-    return head + _bytes(9, parts + (_string(8, node.second) if node.second else b""))
-
-
-def _encoded_constant(node: Constant) -> bytes:
-    match node.kind:
-        case "bool":
-            return _integer(2, int(node.value))
-        case "int":
-            return _integer(3, node.value % 2**64)
-        case "uint":
-            return _integer(4, node.value)
-        case "double":
-            return _write(5 << 3 | 1) + struct.pack("<d", node.value)
-        case "string":
-            return _string(6, node.value)
-        case "bytes":
-            return _bytes(7, node.value)
-    return _integer(1, 0)
-
-
-def _encoded_entry(entry: Entry) -> bytes:
-    key = _string(2, entry.key) if isinstance(entry.key, str) else _bytes(3, _encoded(entry.key))
-    optional = _integer(5, 1) if entry.is_optional else b""
-    return _integer(1, entry.id) + key + _bytes(4, _encoded(entry.value)) + optional
-
-
-def _write(value: int) -> bytes:
-    out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def _integer(number: int, value: int) -> bytes:
-    return _write(number << 3) + _write(value)
-
-
-def _bytes(number: int, value: bytes) -> bytes:
-    return _write(number << 3 | 2) + _write(len(value)) + value
-
-
-def _string(number: int, value: str) -> bytes:
-    return _bytes(number, value.encode())

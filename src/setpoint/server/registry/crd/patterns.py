@@ -96,13 +96,24 @@ def _explained(said: str) -> str:
     return f"error parsing regexp: {problem or said}: `{about if problem else ''}`"
 
 
-def quick_pattern(pattern: str) -> re.Pattern[str]:
-    """For whoever needs what was found, not only whether: simple patterns alone.  Raises ``BadPattern``."""
+def quick_pattern(pattern: str) -> re.Pattern[str] | None:
+    """For whoever needs what was found, not only whether; None for what ``re`` may take long over."""
     quick = _quick(pattern)
     translated = _translated(pattern)
     if quick is None or not quick[1] or translated is None:
-        raise BadPattern(f"error parsing regexp: too hard for this server: `{pattern}`")
+        return None
     return re.compile(translated, re.ASCII)
+
+
+def parsed_pattern(pattern: str) -> Any:
+    """The pattern as ``re`` reads it; None where that may be something else."""
+    translated = _translated(pattern)
+    if translated is None:
+        return None
+    try:
+        return re._parser.parse(translated, re.ASCII)  # type: ignore[attr-defined]  # noqa: SLF001  # as below
+    except (re.error, RecursionError, OverflowError):
+        return None
 
 
 def _quick(pattern: str) -> tuple[Test, bool] | None:

@@ -102,7 +102,7 @@ def _walker(
                     if found:
                         gone = gone or []
                         gone += [
-                            f"{name}{below}" if below[0] == "[" else f"{name}.{below}" for below in found
+                            f"{name}{below}" if below[:1] == "[" else f"{name}.{below}" for below in found
                         ]
             if dropped is not None:
                 for name in dropped:
@@ -115,7 +115,7 @@ def _walker(
                     if found:
                         gone = gone or []
                         gone += [
-                            f"[{index}]{below}" if below[0] == "[" else f"[{index}].{below}"
+                            f"[{index}]{below}" if below[:1] == "[" else f"[{index}].{below}"
                             for below in found
                         ]
         return gone
@@ -133,7 +133,7 @@ def _prune_all(value: Any) -> list[str] | None:
         found: list[str] = []
         for index, one in enumerate(value):
             found += [
-                f"[{index}]{below}" if below[0] == "[" else f"[{index}].{below}"
+                f"[{index}]{below}" if below[:1] == "[" else f"[{index}].{below}"
                 for below in _prune_all(one) or ()
             ]
         return found

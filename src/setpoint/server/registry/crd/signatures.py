@@ -1,7 +1,7 @@
 """The functions that a CEL rule may call in Kubernetes, and their types, one line each.
 
 ``a.(b)`` is called on an ``a``; ``A`` and ``B`` stand for any type.  ``overloads`` gives those of a name.
-``checking.py`` reads this; what they do is the engine's, or ``functions.py``'s.
+``checking.py`` reads this; what they do is ``functions.py``'s.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ string (string)->string | (bool)->string | (bytes)->string | (int)->string | (ui
 string (duration)->string | (timestamp)->string | (net.IP)->string | (net.CIDR)->string
 bytes (bytes)->bytes | (string)->bytes
 timestamp (timestamp)->timestamp | (string)->timestamp | (int)->timestamp
-duration (duration)->duration | (string)->duration | (int)->duration
+duration (duration)->duration | (string)->duration
 matches (string,string)->bool | string.(string)->bool
 contains string.(string)->bool
 startsWith string.(string)->bool
@@ -64,6 +64,8 @@ getMilliseconds timestamp.()->int | timestamp.(string)->int | duration.()->int
 optional.of (A)->optional(A)
 optional.ofNonZeroValue (A)->optional(A)
 optional.none ()->optional(A)
+optional.unwrap (list(optional(A)))->list(A)
+unwrapOpt list(optional(A)).()->list(A)
 hasValue optional(A).()->bool
 value optional(A).()->A
 or optional(A).(optional(A))->optional(A)
@@ -97,10 +99,17 @@ max list(int).()->int | list(uint).()->uint | list(double).()->double | list(boo
 max list(duration).()->duration | list(timestamp).()->timestamp
 max list(string).()->string | list(bytes).()->bytes
 slice list(A).(int,int)->list(A)
-flatten list(A).()->list(dyn) | list(A).(int)->list(dyn)
+flatten list(list(A)).()->list(A) | list(dyn).(int)->list(dyn)
 distinct list(A).()->list(A)
 reverse list(A).()->list(A)
-sort list(A).()->list(A)
+sort list(int).()->list(int) | list(uint).()->list(uint) | list(double).()->list(double)
+sort list(bool).()->list(bool) | list(duration).()->list(duration) | list(timestamp).()->list(timestamp)
+sort list(string).()->list(string) | list(bytes).()->list(bytes)
+@sortByAssociatedKeys list(A).(list(int))->list(A) | list(A).(list(uint))->list(A)
+@sortByAssociatedKeys list(A).(list(double))->list(A) | list(A).(list(bool))->list(A)
+@sortByAssociatedKeys list(A).(list(duration))->list(A) | list(A).(list(timestamp))->list(A)
+@sortByAssociatedKeys list(A).(list(string))->list(A) | list(A).(list(bytes))->list(A)
+cel.@mapInsert (map(A,B),A,B)->map(A,B) | (map(A,B),map(A,B))->map(A,B)
 lists.range (int)->list(int)
 url (string)->kubernetes.URL
 isURL (string)->bool
@@ -112,7 +121,7 @@ getEscapedPath kubernetes.URL.()->string
 getQuery kubernetes.URL.()->map(string,list(string))
 quantity (string)->kubernetes.Quantity
 isQuantity (string)->bool
-sign kubernetes.Quantity.()->int
+sign (kubernetes.Quantity)->int
 isGreaterThan kubernetes.Quantity.(kubernetes.Quantity)->bool | kubernetes.Semver.(kubernetes.Semver)->bool
 isLessThan kubernetes.Quantity.(kubernetes.Quantity)->bool | kubernetes.Semver.(kubernetes.Semver)->bool
 compareTo kubernetes.Quantity.(kubernetes.Quantity)->int | kubernetes.Semver.(kubernetes.Semver)->int
@@ -143,7 +152,13 @@ isSemver (string)->bool | (string,bool)->bool
 major kubernetes.Semver.()->int
 minor kubernetes.Semver.()->int
 patch kubernetes.Semver.()->int
+validate kubernetes.NamedFormat.(string)->optional(list(string))
+format.named (string)->optional(kubernetes.NamedFormat)
 """
+_FORMATS: Final = (
+    "dns1123Label", "dns1123Subdomain", "dns1035Label", "qualifiedName", "dns1123LabelPrefix",
+    "dns1123SubdomainPrefix", "dns1035LabelPrefix", "labelValue", "uri", "uuid", "byte", "date", "datetime",
+)  # fmt: skip
 _ORDERED: Final = ("int", "uint", "double")  # compare with one another
 _COMPARED: Final = (*_ORDERED, "bool", "string", "bytes", "timestamp", "duration")
 
@@ -176,6 +191,8 @@ def _table() -> dict[str, list[Overload]]:
     for line in _TEXT.strip().splitlines():
         name, _, rest = line.partition(" ")
         table.setdefault(name, []).extend(_overload(one.strip()) for one in rest.split(" | "))
+    for name in _FORMATS:
+        table[f"format.{name}"] = [Overload(None, (), Type("kubernetes.NamedFormat"))]
     for sign in ("_<_", "_<=_", "_>_", "_>=_"):
         pairs = [(one, one) for one in _COMPARED] + [(a, b) for a in _ORDERED for b in _ORDERED if a != b]
         table[sign] = [Overload(None, (Type(a), Type(b)), Type("bool")) for a, b in pairs]

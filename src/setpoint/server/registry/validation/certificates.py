@@ -132,6 +132,8 @@ def _check_update(new: Object, old: Object, found: Found, *, approves: bool, ans
         return
     if then_text:
         found.forbidden("status.certificate", "updates may not modify existing certificate content")
+    if not now_text:
+        return
     blocks = _CERTIFICATE.findall(base64.b64decode(now_text).decode(errors="replace"))
     other = [one for one in blocks if one != "CERTIFICATE"]
     told = "must contain at least one CERTIFICATE PEM block" if not blocks else ""

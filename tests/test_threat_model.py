@@ -1,0 +1,92 @@
+"""THREAT_MODEL.md is true: every test that it names is there, and what needs no server is shown here."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from examples.webapp.webapp import operator
+from setpoint.metrics import Metrics
+from tests.pages import ROOT
+
+SOURCES = sorted((ROOT / "src").rglob("*.py"))
+
+
+def test_every_test_that_the_threat_model_names_is_there() -> None:
+    named = set(re.findall(r"`(test_\w+)`", (ROOT / "THREAT_MODEL.md").read_text()))
+    there = {
+        name
+        for file in (ROOT / "tests").rglob("test_*.py")
+        for name in re.findall(r"^(?:async )?def (test_\w+)", file.read_text(), re.MULTILINE)
+    }
+    assert len(named) > 80
+    assert not named - there
+
+
+def test_every_promise_of_the_threat_model_names_a_test() -> None:
+    text = (ROOT / "THREAT_MODEL.md").read_text()
+    rows = [line for line in text.splitlines() if line.startswith("| ") and line.count("|") == 3]
+    promises = [row for row in rows if not row.startswith(("| ---", "| promise", "| asset"))]
+    assets = text.partition("## Who is there")[0]
+    assert not [row for row in promises if "`test_" not in row and row not in assets]
+
+
+# ── Nothing that is read is run ─────────────────────────────────────────────────────────────────────
+
+_RUNS = {"eval", "exec", "compile", "__import__"}
+_UNPACKS = {"pickle", "marshal", "shelve", "dill", "cloudpickle"}
+
+
+def _calls(file: Path) -> Iterator[ast.Call]:
+    return (node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call))
+
+
+def test_nothing_that_is_read_is_run() -> None:
+    for file in SOURCES:
+        where = file.relative_to(ROOT)
+        tree = ast.parse(file.read_text())
+        for node in ast.walk(tree):
+            names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            assert not {each.partition(".")[0] for each in names} & _UNPACKS, where
+        for call in _calls(file):
+            if isinstance(call.func, ast.Name):
+                assert call.func.id not in _RUNS, (where, call.lineno)
+            for keyword in call.keywords:
+                is_shell = keyword.arg == "shell" and not (
+                    isinstance(keyword.value, ast.Constant) and keyword.value.value is False
+                )
+                assert not is_shell, (where, call.lineno)
+            if isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name):
+                called = f"{call.func.value.id}.{call.func.attr}"
+                assert called not in {"os.system", "os.popen", "asyncio.create_subprocess_shell"}, where
+        assert "yaml.unsafe_load" not in file.read_text(), where
+        assert "yaml.Loader" not in file.read_text(), where
+
+
+def test_the_rules_of_an_operator_name_what_they_give() -> None:
+    for rule in operator.rules():
+        for values in rule.values():
+            assert "*" not in values, rule
+        assert not {"escalate", "bind", "impersonate"} & set(rule["verbs"]), rule
+
+
+def test_labels_name_no_object() -> None:
+    families = Metrics().registry._collector_to_names
+    labels = {label for family in families for label in getattr(family, "_labelnames", ())}
+    assert {"controller", "kind", "host"} <= labels
+    assert not labels & {"namespace", "object", "uid", "key"}
+
+
+@pytest.mark.parametrize("name", ["requirements.lock", "requirements-run.lock"])
+def test_every_dependency_is_pinned_with_its_hashes(name: str) -> None:
+    text = (ROOT / name).read_text().replace("\\\n", " ")
+    pinned = [line for line in text.splitlines() if line and not line.lstrip().startswith("#")]
+    assert len(pinned) > 5
+    for line in pinned:
+        assert re.match(r"[\w.\[\]-]+==[\w.+!]+", line), line[:80]
+        assert "--hash=sha256:" in line, line[:80]
