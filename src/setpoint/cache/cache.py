@@ -237,9 +237,9 @@ class Cache:
         informers = await self._synced(form, key.namespace)
         if informers is None:
             return await self.client.get(form, name, namespace=key.namespace or None)
-        snapshot = _newest(informers, key)
+        snapshot = newest(informers, key)
         if snapshot is None:
-            raise NotFound(describe("get", resource, key), f'{resource} "{name}" not found')
+            raise not_found(resource, key)
         return form.decode(snapshot.data)
 
     async def list(
@@ -265,16 +265,16 @@ class Cache:
         informers = await self._synced(form, query.namespace)
         return await self.list_live(form, query) if informers is None else select(informers, query)
 
-    def at_once(self, form: Form[Any], key: Key) -> Snapshot | None:
-        """The object, if it is held and nothing need be waited for."""
-        informers = self.informers(form, key.namespace)
+    def at_once(self, form: Form[Any], namespace: str) -> _List[Informer]:
+        """The watches to read from, if nothing need be waited for; else none."""
+        informers = self.informers(form, namespace)
         if self._is_closed or not all(each.is_synced for each in informers):
-            return None
-        return _newest(informers, key)
+            return []
+        return informers
 
     def peek(self, kind: type[T] | Form[T], key: Key) -> Snapshot | None:
         """The object as it is held just now, without waiting; None if it is not held."""
-        return _newest(self.informers(form_of(kind), key.namespace), key)
+        return newest(self.informers(form_of(kind), key.namespace), key)
 
     def key_of(self, resource: Resource, name: str, namespace: str | None) -> Key:
         """Where an object of this name is; the client's own namespace where none is given."""
@@ -416,7 +416,12 @@ def _check_metadata(query: Query) -> None:
             )
 
 
-def _newest(informers: Iterable[Informer], key: Key) -> Snapshot | None:
+def not_found(resource: Resource, key: Key) -> NotFound:
+    return NotFound(describe("get", resource, key), f'{resource} "{key.name}" not found')
+
+
+def newest(informers: Iterable[Informer], key: Key) -> Snapshot | None:
+    """The object as the furthest of these has it."""
     found: Snapshot | None = None
     for informer in informers:
         held = informer.store.get(key)

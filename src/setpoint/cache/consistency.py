@@ -17,7 +17,7 @@ from typing import Any, TypeAlias, TypeVar
 from setpoint.api.forms import Form, form_of, metadata_only
 from setpoint.api.names import GroupVersionKind, Key
 from setpoint.api.wire import Snapshot
-from setpoint.cache.cache import Cache, Fields, Labels, query_of
+from setpoint.cache.cache import Cache, Fields, Labels, newest, not_found, query_of
 from setpoint.cache.informer import Informer
 from setpoint.cache.store import Query
 from setpoint.cache.writes import Write, Writes, is_past
@@ -92,8 +92,10 @@ class CachedReader:
         form = form_of(kind)
         resource = form.resource or await self.cache.client.resource_of(form)
         key = self.cache.key_of(resource, name, namespace)
-        held = self._at_once(form, key)
-        if held is not None:
+        if informers := self._at_once(form, key):
+            held = newest(informers, key)
+            if held is None:
+                raise not_found(resource, key)
             return form.decode(held.data)
         write = self.writes.of(form.gvk, key)
         is_in_doubt = (write is not None and write.is_in_doubt(_now())) or await self._is_still_unknown(
@@ -143,18 +145,18 @@ class CachedReader:
                 return False
         return True
 
-    def _at_once(self, form: Form[Any], key: Key) -> Snapshot | None:
-        """The object, if it is held and has all that we wrote; as nearly always."""
+    def _at_once(self, form: Form[Any], key: Key) -> _List[Informer]:
+        """The watches to read an object from, if they have all that we wrote; as nearly always."""
         gvk, writes = form.gvk, self.writes
         if writes.unknown_until(gvk) is not None or writes.floor(gvk):
-            return None
+            return []
         write = writes.of(gvk, key)
         if write is not None:
             informers = self.cache.holds(gvk)
             if write.is_in_doubt(_now()) or not all(_has_seen(each, key, write) for each in informers):
-                return None
+                return []
             writes.seen(gvk, key)
-        return self.cache.at_once(form, key)
+        return self.cache.at_once(form, key.namespace)
 
     def _is_unknown(self, form: Form[Any], namespace: str) -> bool:
         """Whether only the server knows what we did to this kind."""

@@ -24,7 +24,7 @@ import logging
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from setpoint.api.forms import Form, Untyped, form_of_object, key_of
 from setpoint.api.model import Object, as_read
@@ -220,14 +220,12 @@ class Authored:
             context.note_status(change.written())
 
 
-@dataclass(frozen=True, slots=True)
-class _Outcome:
+class _Outcome(NamedTuple):
     result: Result | None = None
     is_done: bool = True  # it has acted on all that the object asks for
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
+class _Read(NamedTuple):
     """An object as it was read, as far as its status needs it."""
 
     form: Form[Any]

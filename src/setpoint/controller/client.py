@@ -16,8 +16,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, NoReturn, Self, TypeAlias, TypeVar, Unpack
+from typing import Any, NamedTuple, NoReturn, Self, TypeAlias, TypeVar, Unpack
 
 from setpoint.api.forms import Form, Untyped, form_of
 from setpoint.api.names import GroupVersionKind, Key
@@ -38,8 +37,7 @@ _List: TypeAlias = list
 # ---- what a write did ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Wrote:
+class Wrote(NamedTuple):
     """The object is there, at this version or a later one."""
 
     key: Key
@@ -47,8 +45,7 @@ class Wrote:
     labels: Mapping[str, str] | None = None  # None: not told
 
 
-@dataclass(frozen=True, slots=True)
-class Deleted:
+class Deleted(NamedTuple):
     """The object with this uid is gone, or on its way out."""
 
     key: Key
@@ -56,8 +53,7 @@ class Deleted:
     is_gone: bool = False  # gone for certain
 
 
-@dataclass(frozen=True, slots=True)
-class Unclear:
+class Unclear(NamedTuple):
     """Something happened to the object, or may have; to which, may not be known: then the name is empty."""
 
     key: Key

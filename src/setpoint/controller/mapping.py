@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from inspect import iscoroutinefunction
-from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from setpoint.api.forms import Form, form_of
 from setpoint.api.names import GroupVersionKind, Key
@@ -34,8 +34,7 @@ Mapper: TypeAlias = Callable[[Snapshot], Mapped]
 _WHY: dict[str, Why] = {"ADDED": "ADDED", "UPDATED": "MODIFIED", "DELETED": "DELETED", "RESYNC": "resync"}
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
+class Reason(NamedTuple):
     """Why a key is looked at: what happened, and to what, where it was an object."""
 
     why: Why

@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from setpoint.api.forms import Form, Untyped
 from setpoint.api.meta import Condition
@@ -50,8 +50,7 @@ def status_of(obj: object) -> Wire:
 # What the author left, put right.
 
 
-@dataclass(frozen=True, slots=True)
-class Observed:
+class Observed(NamedTuple):
     """What a reconcile looked at, as far as a status must say it."""
 
     generation: int | None

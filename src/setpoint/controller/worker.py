@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from secrets import token_hex
 from types import TracebackType
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from setpoint.api.names import GroupVersionKind, Key
 from setpoint.cache.consistency import CachedReader
@@ -47,8 +47,7 @@ class Log(logging.LoggerAdapter[logging.Logger]):
         return msg, {**kwargs, "extra": {**(self.extra or {}), **kwargs.get("extra", {})}}
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(NamedTuple):
     """A write that was made, or may have been."""
 
     verb: str  # as RBAC spells it, and "apply"
@@ -98,8 +97,7 @@ def looking(look: Look) -> Iterator[None]:
         _current.reset(token)
 
 
-@dataclass(frozen=True, slots=True)
-class Looked:
+class Looked(NamedTuple):
     """What came of the last look at a key."""
 
     id: str

@@ -10,6 +10,7 @@ A span has no object's data: which controller, which key, why, and what came of 
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from time import monotonic
 from types import ModuleType
 from typing import Any, Final
 
@@ -17,6 +18,9 @@ from setpoint.api.names import Key
 from setpoint.controller.worker import Look, Looked
 
 _NO_SPAN: Final = nullcontext()
+_ASK_EVERY: Final = (
+    1.0  # seconds, whether somebody has set up an SDK: to ask takes a look into the environment
+)
 
 
 class Tracing:
@@ -25,6 +29,8 @@ class Tracing:
     def __init__(self) -> None:
         self._trace: Any = _opentelemetry()
         self._tracer: Any = self._trace and self._trace.get_tracer("setpoint")
+        self._has_provider = False
+        self._ask_at = 0.0
 
     def __repr__(self) -> str:
         return f"<Tracing {'with' if self._trace else 'without'} OpenTelemetry>"
@@ -32,8 +38,11 @@ class Tracing:
     @property
     def _is_collected(self) -> bool:
         """Whether anybody wants spans: one that is dropped costs as much as a small reconcile."""
-        trace = self._trace
-        return trace and not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
+        trace, now = self._trace, monotonic()
+        if trace and not self._has_provider and now >= self._ask_at:
+            self._has_provider = not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
+            self._ask_at = now + _ASK_EVERY
+        return self._has_provider
 
     def around(self, look: Look) -> AbstractContextManager[object]:
         """A span for one reconcile."""

@@ -15,7 +15,7 @@ import socket
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 from urllib.parse import unquote, urlsplit
 
 from setpoint.net.answering import Answering
@@ -111,9 +111,11 @@ def tls_wanted(url: Url) -> bool:
 async def _connect(make: Callable[[], T], to: Url, tls: ssl.SSLContext | None, name: str) -> T:
     talking = make()
     carried: asyncio.BaseProtocol = talking if tls is None else Sealed(talking, tls, name)
-    transport, _ = await asyncio.get_running_loop().create_connection(
-        lambda: carried, to.host, to.port, happy_eyeballs_delay=_NEXT_ADDRESS
-    )
+    loop = asyncio.get_running_loop()
+    # uvloop takes one address after the other, and no word about it.
+    is_pythons = isinstance(loop, asyncio.BaseEventLoop)
+    options: dict[str, Any] = {"happy_eyeballs_delay": _NEXT_ADDRESS} if is_pythons else {}
+    transport, _ = await loop.create_connection(lambda: carried, to.host, to.port, **options)
     if (connected := transport.get_extra_info("socket")) is not None:
         _notice_loss(connected)
     if isinstance(carried, Sealed):
