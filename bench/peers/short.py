@@ -33,6 +33,7 @@ OBJECTS: Final = 10_000
 CHANGED: Final = 500
 EVENTS: Final = 12_000
 KEYS: Final = 300_000
+MANY_KEYS: Final = 1_500_000  # of the yardstick, which is so quick that fewer say little
 
 Cpu = Callable[[], float]
 
@@ -58,8 +59,12 @@ def _watch(program: str) -> float:
     return found["cpu_microseconds"]
 
 
-def _queue(program: str) -> float:
-    return queue.drain(Contestant(program, program), KEYS)["cpu"]
+def _queue(program: str, keys: int) -> float:
+    return queue.drain(Contestant(program, program), keys)["cpu"] / keys
+
+
+def _look(who: str) -> float:
+    return float(in_fresh_process("-m", "bench.look", who))
 
 
 def _imports(statement: str) -> float:
@@ -70,7 +75,8 @@ def _imports(statement: str) -> float:
 CASES: Final[dict[str, tuple[Cpu, Cpu]]] = {
     "sync": (partial(_sync, "setpoint"), partial(_sync, "yardstick")),
     "watch": (partial(_watch, "setpoint"), partial(_watch, "yardstick")),
-    "queue": (partial(_queue, "setpoint"), partial(_queue, "yardstick")),
+    "queue": (partial(_queue, "setpoint", KEYS), partial(_queue, "yardstick", MANY_KEYS)),
+    "look": (partial(_look, "ours"), partial(_look, "yardstick")),
     "imports": (partial(_imports, imports.OURS), partial(_imports, imports.YARDSTICK)),
 }
 

@@ -24,6 +24,7 @@ from setpoint.api.wire import (
     read_metadata,
     split_page,
     strip_managed_fields,
+    told_apart,
 )
 
 # As a kube-apiserver wrote it, shortened.
@@ -293,3 +294,45 @@ def test_a_huge_line_in_tiny_chunks_is_put_together() -> None:
     assert repr(splitter) == "<LineSplitter 500000 bytes waiting for their line end>"
     assert splitter.feed(b"\n") == [line]
     assert splitter.rest == b""
+
+
+# What an apply looks at.
+
+
+def applied(**changes: Any) -> bytes:
+    metadata = {"name": "a", "resourceVersion": "1", "managedFields": [{"manager": "m"}]}
+    whole = {"apiVersion": "v1", "kind": "Thing", "metadata": metadata, "spec": {"size": 1}, "status": {}}
+    for path, value in changes.items():
+        *way, last = path.split("_")
+        place: Any = whole
+        for step in way:
+            place = place[step]
+        place[last] = value
+    return json.dumps(whole).encode()
+
+
+def test_a_status_a_version_and_the_order_of_fields_do_not_tell_objects_apart() -> None:
+    managers = [{"manager": "m"}, {"manager": "kcm", "subresource": "status"}]
+    assert told_apart(applied(status={"ready": True}, metadata_resourceVersion="2")) == told_apart(applied())
+    assert told_apart(applied(metadata_managedFields=managers))[0] == told_apart(applied())[0]
+    turned = json.dumps(dict(reversed(json.loads(applied()).items()))).encode()
+    assert told_apart(turned) == told_apart(applied())
+
+
+def test_an_item_of_a_list_which_does_not_say_its_kind_is_the_same_object() -> None:
+    item = {
+        name: value for name, value in json.loads(applied()).items() if name not in ("apiVersion", "kind")
+    }
+    assert told_apart(json.dumps(item).encode()) == told_apart(applied())
+
+
+@pytest.mark.parametrize("change", [{"spec": {"size": 2}}, {"metadata_labels": {"a": "b"}}, {"data": {}}])
+def test_all_else_tells_objects_apart(change: dict[str, Any]) -> None:
+    assert told_apart(applied(**change))[0] != told_apart(applied())[0]
+
+
+def test_managers_tell_objects_apart_but_for_those_of_a_subresource() -> None:
+    assert told_apart(applied(metadata_managedFields=[{"manager": "n"}]))[1] != told_apart(applied())[1]
+    of_status = {"manager": "kcm", "subresource": "status"}
+    assert told_apart(applied(metadata_managedFields=[of_status]))[1] == b""
+    assert told_apart(applied(metadata_managedFields=[]))[1] == b""

@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from setpoint.api import Key, LabelSelector, ObjectMeta, Resource
+from setpoint.api.model import encode
 from setpoint.api.patches import apply_merge, same
+from setpoint.api.wire import Snapshot
 from setpoint.controller.apply import Settled, changes, intent_of, managers_of, move_string_data, say
 from setpoint.kube.apps.v1 import Deployment, DeploymentSpec
 from setpoint.kube.core.v1 import PodTemplateSpec, Secret
@@ -294,25 +296,29 @@ def test_the_others_who_set_a_field_are_named() -> None:
 PLACE = (Deployment.gvk, Key("shop", "web"))
 
 
+def held(live: Wire) -> Snapshot:
+    return Snapshot.of(encode(live))
+
+
 def test_what_came_of_an_intent_is_known_when_it_is_seen_again() -> None:
     settled = Settled()
     intent, live = case("default in an atomic field")
-    settled.remember(PLACE, intent, live, now=0)
-    assert settled.is_result(PLACE, intent, live, now=1)
+    settled.remember(PLACE, intent, held(live), now=0)
+    assert settled.is_result(PLACE, intent, held(live), now=1)
 
     live["status"] = {"replicas": 1}
     live["metadata"]["resourceVersion"] = "999"
     live["metadata"]["managedFields"].append({"manager": "kcm", "subresource": "status"})
-    assert settled.is_result(PLACE, intent, live, now=1), "a status is nothing to an apply"
+    assert settled.is_result(PLACE, intent, held(live), now=1), "a status is nothing to an apply"
     del live["metadata"]["managedFields"]
-    assert settled.is_result(PLACE, intent, live, now=1), "a cache may hold objects without them"
+    assert settled.is_result(PLACE, intent, held(live), now=1), "a cache may hold objects without them"
 
 
 @pytest.mark.parametrize("difference", ["intent", "spec", "uid", "labels", "managers", "time", "place"])
 def test_anything_else_about_it_and_it_is_not_known(difference: str) -> None:
     settled = Settled(seconds=600)
     intent, live = case("default in an atomic field")
-    settled.remember(PLACE, intent, live, now=0)
+    settled.remember(PLACE, intent, held(live), now=0)
     now, place = 1.0, PLACE
     match difference:
         case "intent":
@@ -329,14 +335,14 @@ def test_anything_else_about_it_and_it_is_not_known(difference: str) -> None:
             now = 601.0
         case "place":
             place = (Deployment.gvk, Key("shop", "other"))
-    assert not settled.is_result(place, intent, live, now=now)
+    assert not settled.is_result(place, intent, held(live), now=now)
 
 
 @pytest.mark.parametrize("difference", ["nothing", "intent", "version", "no version", "time", "place"])
 def test_an_object_that_nobody_has_written_since_needs_no_second_look(difference: str) -> None:
     settled = Settled(seconds=600)
     intent, live = case("default in an atomic field")
-    settled.remember(PLACE, intent, live, now=0)
+    settled.remember(PLACE, intent, held(live), now=0)
     now, place, version = 1.0, PLACE, live["metadata"]["resourceVersion"]
     match difference:
         case "intent":
@@ -345,7 +351,7 @@ def test_an_object_that_nobody_has_written_since_needs_no_second_look(difference
             version += "1"
         case "no version":
             version = live["metadata"]["resourceVersion"] = ""
-            settled.remember(PLACE, intent, live, now=0)
+            settled.remember(PLACE, intent, held(live), now=0)
         case "time":
             now = 601.0
         case "place":
@@ -357,10 +363,10 @@ def test_what_is_remembered_is_bounded() -> None:
     settled = Settled(limit=2)
     intent, live = case("config map")
     for name in "abc":
-        settled.remember((Deployment.gvk, Key("shop", name)), intent, live, now=0)
+        settled.remember((Deployment.gvk, Key("shop", name)), intent, held(live), now=0)
     assert len(settled) == 2
-    assert not settled.is_result((Deployment.gvk, Key("shop", "a")), intent, live, now=0)
-    assert settled.is_result((Deployment.gvk, Key("shop", "c")), intent, live, now=0)
+    assert not settled.is_result((Deployment.gvk, Key("shop", "a")), intent, held(live), now=0)
+    assert settled.is_result((Deployment.gvk, Key("shop", "c")), intent, held(live), now=0)
 
 
 def test_text_in_a_secret_is_sent_as_the_server_keeps_it() -> None:

@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 
 from setpoint.api import Object, ObjectMeta, OwnerReference
+from setpoint.api.model import to_wire
 from setpoint.controller.owners import (
     controller_of,
+    identity_of,
+    own,
     owners_of,
     remove_owner_reference,
     set_controller_reference,
@@ -44,6 +47,36 @@ def test_a_controller_is_set_once_however_often_it_is_set() -> None:
             block_owner_deletion=True,
         )
     ]
+
+
+def test_the_short_way_to_own_an_intent_ends_where_the_long_one_does() -> None:
+    short, long = to_wire(child()), to_wire(child())
+    assert own(identity_of(webapp()), short, ConfigMap.resource)
+    set_controller_reference(webapp(), long)
+    assert short == long
+
+
+@pytest.mark.parametrize(
+    ("owner", "obj"),
+    [
+        (webapp(uid=None), child()),
+        (webapp(namespace="other"), child()),
+        (webapp(), child(namespace=None)),
+        (webapp(), PersistentVolume(metadata=ObjectMeta(name="web"), spec=PersistentVolumeSpec())),
+        (webapp(), webapp()),
+    ],
+    ids=["no uid", "another namespace", "no namespace", "no namespaced kind", "itself"],
+)
+def test_the_short_way_leaves_what_is_not_plain_to_the_long_one(owner: Object, obj: Object) -> None:
+    intent = to_wire(obj)
+    assert not own(identity_of(owner), intent, type(obj).resource)
+    assert intent == to_wire(obj), "nothing was done"
+
+
+def test_the_short_way_leaves_what_has_an_owner_to_the_long_one() -> None:
+    intent = to_wire(child())
+    set_owner_reference(webapp("other", uid="2"), intent)
+    assert not own(identity_of(webapp()), intent, ConfigMap.resource)
 
 
 def test_plain_objects_are_as_good_as_typed_ones() -> None:

@@ -268,7 +268,7 @@ async def test_a_status_is_one_merge_patch_of_the_status_subresource() -> None:
     assert change is not None
     written = await write_status(client(peer), TARGET, change, field_manager="op")
     assert written is not None
-    assert written.status.available == 1
+    assert WebApp.decode(written.data).status.available == 1
     assert peer.path() == "/apis/demo.setpoint.dev/v1/namespaces/shop/webapps/web/status"
     assert peer.requests[0].headers["Content-Type"] == "application/merge-patch+json"
     assert peer.query()["fieldManager"] == "op"

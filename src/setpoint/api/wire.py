@@ -104,6 +104,26 @@ def read_metadata(data: bytes) -> Metadata:
         raise Malformed(f"no Kubernetes object in these {len(data)} bytes: {error}") from None
 
 
+def told_apart(data: bytes) -> tuple[bytes, bytes]:
+    """What an apply looks at: all of an object but its status and its version; and its managers.
+
+    As bytes that are the same where the object is: a server writes it in one way.
+    """
+    whole = _parts.decode(data)
+    metadata = _parts.decode(whole.get("metadata", b"{}"))
+    managers = map(bytes, _items.decode(metadata.get("managedFields", b"[]")) or ())
+    content = {f"metadata.{name}": part for name, part in metadata.items() if name not in _MOVING}
+    content |= {name: part for name, part in whole.items() if name not in _APART}
+    return (
+        b"".join(b"%s%s" % (name.encode(), bytes(content[name])) for name in sorted(content)),
+        b"".join(each for each in managers if b'"subresource"' not in each),
+    )
+
+
+_MOVING = frozenset({"resourceVersion", "managedFields"})
+_APART = frozenset({"apiVersion", "kind", "metadata", "status"})  # items of a list come without the first two
+
+
 def strip_managed_fields(data: bytes) -> bytes:
     """The object without its managedFields, which are often a third of it; all else is as it was.
 
@@ -255,6 +275,7 @@ class _Frame(msgspec.Struct, gc=False):
 
 _objects = msgspec.json.Decoder(_Object)
 _parts = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_items = msgspec.json.Decoder(list[msgspec.Raw] | None)
 _MANAGED = b'"managedFields"'
 _pages = msgspec.json.Decoder(_List)
 _frames = msgspec.json.Decoder(_Frame)

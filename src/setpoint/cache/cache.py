@@ -289,12 +289,15 @@ class Cache:
     def informers(self, form: Form[Any], namespace: str = "") -> _List[Informer]:
         """The watches that bring what a read of this form and namespace needs; none: it must be live."""
         with_data = not isinstance(form, MetadataOnly)
+        declared = self._informers.get(form.gvk, ())
         able = [
             each
-            for each in self._informers.get(form.gvk, ())
+            for each in declared
             if (not namespace or each.scope.namespace in ("", namespace))
             and not (with_data and each.scope.metadata_only)
         ]
+        if len(declared) == 1:
+            return able
         whole = [each for each in able if each.scope.is_whole and each.scope.namespace in ("", namespace)]
         return [min(whole, key=_preference)] if whole else able
 

@@ -15,6 +15,7 @@ import copy
 import random
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
+from functools import lru_cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypedDict, TypeVar, Unpack, overload
 
@@ -739,13 +740,11 @@ class Client:
     def _write_query(self, options: WriteOptions, *, force: bool = False) -> str:
         if not options and not force:
             return self._usual_query
-        return query_of(
-            {
-                "fieldManager": options.get("field_manager", self._field_manager),
-                "fieldValidation": options.get("field_validation", self._field_validation),
-                "dryRun": "All" if options.get("dry_run") else None,
-                "force": force or None,
-            }
+        return _write_queries(
+            options.get("field_manager", self._field_manager),
+            options.get("field_validation", self._field_validation),
+            dry_run=bool(options.get("dry_run")),
+            force=force,
         )
 
     async def _target(self, target: Any, namespace: str | None) -> tuple[Form[Any], Key]:
@@ -808,6 +807,18 @@ _METHODS = {
     "delete": "DELETE",
     "deletecollection": "DELETE",
 }
+
+
+@lru_cache(maxsize=100)  # a program says few of them, and says them with every write
+def _write_queries(manager: str, validation: str | None, *, dry_run: bool, force: bool) -> str:
+    return query_of(
+        {
+            "fieldManager": manager,
+            "fieldValidation": validation,
+            "dryRun": "All" if dry_run else None,
+            "force": force or None,
+        }
+    )
 
 
 def _call(

@@ -30,6 +30,7 @@ from typing import Any, TypeAlias
 from setpoint.api.model import encode, to_wire
 from setpoint.api.names import GroupVersionKind, Key, Resource
 from setpoint.api.patches import same
+from setpoint.api.wire import Snapshot, told_apart
 
 Path: TypeAlias = tuple[str, ...]
 """A field as managedFields spells it: ``("f:spec", "f:containers", 'k:{"name":"web"}', "f:image")``."""
@@ -128,17 +129,12 @@ class Settled:
     def __len__(self) -> int:
         return len(self._sent)
 
-    def remember(
-        self, place: Place, intent: Mapping[str, Any], answer: Mapping[str, Any], *, now: float
-    ) -> None:
+    def remember(self, place: Place, intent: Mapping[str, Any], answer: Snapshot, *, now: float) -> None:
         """The server was sent this intent, and answered with this object."""
+        content, managers = _gist(answer.data)
         self._sent.pop(place, None)  # the newest is last
         self._sent[place] = _Sent(
-            digest(intent),
-            digest(_content(answer)),
-            digest(_managers(answer)),
-            version_of(answer),
-            now + self._seconds,
+            digest(intent), content, managers, answer.metadata.resource_version, now + self._seconds
         )
         if len(self._sent) > self._limit:
             del self._sent[next(iter(self._sent))]
@@ -153,31 +149,18 @@ class Settled:
             and sent.intent == digest(intent)
         )
 
-    def is_result(
-        self, place: Place, intent: Mapping[str, Any], live: Mapping[str, Any], *, now: float
-    ) -> bool:
+    def is_result(self, place: Place, intent: Mapping[str, Any], live: Snapshot, *, now: float) -> bool:
         """Whether this object is what came of this intent, but for its status."""
         sent = self._sent.get(place)
-        return (
-            sent is not None
-            and now < sent.until
-            and sent.intent == digest(intent)
-            and sent.content == digest(_content(live))
-            and (not _entries(live) or sent.managers == digest(_managers(live)))  # a cache may strip them
-        )
+        if sent is None or now >= sent.until or sent.intent != digest(intent):
+            return False
+        content, managers = _gist(live.data)
+        return sent.content == content and managers in (sent.managers, b"")  # a cache may strip them
 
 
-def _content(obj: Mapping[str, Any]) -> list[Any]:
-    """What an apply looks at: all but the status, and the version that it moves."""
-    metadata = {name: value for name, value in (obj.get("metadata") or {}).items() if name not in _MOVING}
-    return [metadata, {name: value for name, value in obj.items() if name not in ("metadata", "status")}]
-
-
-def _managers(obj: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [entry for entry in _entries(obj) if not entry.get("subresource")]
-
-
-_MOVING = frozenset({"resourceVersion", "managedFields"})
+def _gist(data: bytes) -> tuple[bytes, bytes]:
+    content, managers = told_apart(data)
+    return _digest(content), _digest(managers) if managers else b""
 
 
 def version_of(obj: Mapping[str, Any]) -> str:
@@ -187,7 +170,11 @@ def version_of(obj: Mapping[str, Any]) -> str:
 
 def digest(value: object) -> bytes:
     """Sixteen bytes that tell a value apart from others."""
-    return blake2b(encode(value), digest_size=16).digest()
+    return _digest(encode(value))
+
+
+def _digest(data: bytes) -> bytes:
+    return blake2b(data, digest_size=16).digest()
 
 
 # Our entry.

@@ -216,7 +216,7 @@ class Authored:
         written = await write_status(
             self._means.client.live, target, change, field_manager=self._means.field_manager
         )
-        if written is not None and in_metadata(written, "resource_version") != target.version:
+        if written is not None and written.metadata.resource_version != target.version:
             context.note_status(change.written())
 
 

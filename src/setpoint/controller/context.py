@@ -57,6 +57,7 @@ from setpoint.controller.owners import (
     identity_of,
     in_metadata,
     object_text,
+    own,
     set_controller_reference,
 )
 from setpoint.controller.recorder import Recorder, reference_to
@@ -192,33 +193,36 @@ class Context:
             place, intent, held.metadata.resource_version, now=_now()
         ):
             return form.decode(held.data)
-        live = None if held is None else Untyped(form.gvk, resource).decode(held.data)
-        if owned and live is not None:
-            check_controller(self._primary, live)  # before the server refuses it, less plainly
-        paths = [()] if live is None else self._changes(place, intent, live)
-        if held is not None and not paths:
-            return form.decode(held.data)
+        live: RawObject | None = None
+        paths: _List[Path] = [()]
+        if held is not None:
+            live = Untyped(form.gvk, resource).decode(held.data)
+            if owned:
+                check_controller(self._primary, live)  # before the server refuses it, less plainly
+            paths = self._changes(place, intent, live, held)
+            if not paths:
+                return form.decode(held.data)
         answer = await self.client.apply_intent(
-            form, key, intent, force=force, field_manager=self._means.field_manager
+            AsHeld(form, resource), key, intent, force=force, field_manager=self._means.field_manager
         )
-        wire = _as_answered(answer, form)
-        self._means.settled.remember(place, intent, wire, now=_now())
+        self._means.settled.remember(place, intent, answer, now=_now())
         if live is None:
             self._note(form.gvk, key, {(): digest(intent)})
-        elif version_of(live) != version_of(wire):
+        elif version_of(live) != answer.metadata.resource_version:
             # What differs even now was no reason to send: the server writes it in another way.
-            unsure = changes(intent, wire, self._means.field_manager)
+            after = Untyped(form.gvk, resource).decode(answer.data)
+            unsure = changes(intent, after, self._means.field_manager)
             written = [path for path in paths if path not in unsure] or paths
             self._note(form.gvk, key, dict.fromkeys(written, digest(intent)), lambda: live)
-        return answer
+        return form.decode(answer.data)
 
-    def _changes(self, place: Place, intent: RawObject, live: RawObject) -> _List[Path]:
+    def _changes(self, place: Place, intent: RawObject, live: RawObject, held: Snapshot) -> _List[Path]:
         """What an apply would change; nothing, too, if this is what came of the last one."""
-        if self._means.settled.is_result(place, intent, live, now=_now()):
+        if self._means.settled.is_result(place, intent, held, now=_now()):
             return []
         found = changes(intent, live, self._means.field_manager)
         if not found:
-            self._means.settled.remember(place, intent, live, now=_now())  # quicker the next time
+            self._means.settled.remember(place, intent, held, now=_now())  # quicker the next time
         return found
 
     async def create_or_patch(
@@ -448,7 +452,7 @@ class Context:
         metadata = intent["metadata"] = intent.get("metadata") or {}
         metadata["labels"] = {**(metadata.get("labels") or {}), LABEL: self._means.label}
         self._place(intent, resource)
-        if owned:
+        if owned and not own(self._me, intent, resource):
             set_controller_reference(self._primary, intent, resource=resource)
         if resource.gvk == _SECRET:
             move_string_data(intent)
@@ -501,12 +505,6 @@ class Context:
     def note_status(self, values: dict[Path, bytes]) -> None:
         """Tell the detector of hot loops which fields of the status were written."""
         self._note(self._me.gvk, self.request, values, partial(to_wire, self._primary))
-
-
-def _as_answered(obj: Any, form: Form[Any]) -> dict[str, Any]:
-    """An object in wire form, with what its class does not know."""
-    read = as_read(obj) if isinstance(obj, Object) else None
-    return cast("dict[str, Any]", obj if read is None else Untyped(form.gvk).decode(read))
 
 
 def _now() -> float:

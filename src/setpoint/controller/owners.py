@@ -39,6 +39,34 @@ def set_controller_reference(
     _put(obj, reference)
 
 
+def own(owner: Identity, intent: dict[str, Any], resource: Resource) -> bool:
+    """Make ``owner`` the controller of what is to be applied, if that is plainly right; whether it was done.
+
+    What ``set_controller_reference`` does, for nearly all that is ever applied, at each look.
+    """
+    metadata = intent["metadata"]
+    is_plain = (
+        resource.namespaced
+        and owner.namespace == metadata.get("namespace")
+        and owner.uid
+        and owner.name
+        and not metadata.get("ownerReferences")
+        and (owner.name != metadata.get("name") or owner.gvk.kind != resource.kind)
+    )
+    if is_plain:
+        metadata["ownerReferences"] = [
+            {
+                "apiVersion": owner.gvk.api_version,
+                "kind": owner.gvk.kind,
+                "name": owner.name,
+                "uid": owner.uid,
+                "controller": True,
+                "blockOwnerDeletion": True,
+            }
+        ]
+    return bool(is_plain)
+
+
 def check_controller(owner: AnyObject, obj: AnyObject) -> None:
     """AlreadyOwned if an object has another controller than ``owner``."""
     _check_controller(_reference(owner), obj)

@@ -69,11 +69,16 @@ class Plan:
         return self.counted == "error"
 
 
+_SUCCESS = Plan("success")
+
+
 def plan(outcome: Result | BaseException | None) -> Plan:
     """What follows what the reconciler returned or raised."""
+    if outcome is None:
+        return _SUCCESS
     match outcome:
-        case None | Result(requeue_after=None, requeue=False):
-            return Plan("success")
+        case Result(requeue_after=None, requeue=False):
+            return _SUCCESS
         case Result(requeue_after=None):
             return Plan("requeue", backs_off=True)
         case Result(requeue_after=seconds):

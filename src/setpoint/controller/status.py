@@ -27,6 +27,8 @@ from setpoint.api.model import Object, encode, to_wire
 from setpoint.api.names import Key
 from setpoint.api.patches import MergePatch, apply_merge, merge_diff, same
 from setpoint.api.times import Time
+from setpoint.api.wire import Snapshot
+from setpoint.cache.cache import AsHeld
 from setpoint.client.client import Client
 from setpoint.controller.apply import Path
 from setpoint.controller.owners import in_metadata
@@ -251,8 +253,11 @@ class Target:
     subresource: str = "status"
 
 
-async def write_status(client: Client, target: Target, change: Change, *, field_manager: str) -> Any | None:
+async def write_status(
+    client: Client, target: Target, change: Change, *, field_manager: str
+) -> Snapshot | None:
     """Send the change; the object as the server then has it, or None if it is gone."""
+    form = AsHeld(target.form)
     version, status, subresource = target.version, target.status, target.subresource
     for left in reversed(range(_TRIES)):
         body: Wire = {"metadata": {"uid": target.uid}, "status": change.patch(status)}
@@ -260,7 +265,7 @@ async def write_status(client: Client, target: Target, change: Change, *, field_
             body["metadata"]["resourceVersion"] = version
         try:
             return await client.patch(
-                target.form,
+                form,
                 target.key.name,
                 MergePatch(body),
                 namespace=target.key.namespace or None,
@@ -286,7 +291,7 @@ async def write_status(client: Client, target: Target, change: Change, *, field_
             return None
         version, status = live["metadata"].get("resourceVersion") or "", status_of(live)
         if same(apply_merge(change.patch(status), status), status):
-            return target.form.decode(encode(live))
+            return form.decode(encode(live))
     raise AssertionError("the last try returns or raises")
 
 
