@@ -73,7 +73,7 @@ prove: setup  ## the table of mutants: every mistake found, nobody accused who m
 soak: setup  ## kill -9 a thousand times, and tear the log at every byte
 	SETPOINT_CRASHES=1000 SETPOINT_TORN=1 $(BIN)/pytest tests/server/storage tests/server/test_kill.py
 
-suites: setup kube  ## others' suites in Go, and Helm, on our server and on the real one; writes docs/suites.md (half an hour)
+suites: setup kube  ## others' suites in Go and Python, and Helm, on our server and on the real one; writes docs/suites.md (3/4 hour; a part: ONLY=python)
 	nice -n 10 $(BIN)/python -m tests.suites $(ONLY)
 
 fuzz: setup  ## ask a server what nobody thought of: no 500, no hang, no growth (ten minutes; one: TIME=60)

@@ -336,3 +336,4 @@ def test_managers_tell_objects_apart_but_for_those_of_a_subresource() -> None:
     of_status = {"manager": "kcm", "subresource": "status"}
     assert told_apart(applied(metadata_managedFields=[of_status]))[1] == b""
     assert told_apart(applied(metadata_managedFields=[]))[1] == b""
+    assert told_apart(applied(metadata_managedFields=None))[1] == b""

@@ -106,7 +106,10 @@ async def test_with_all_controllers_there_is_a_node_on_which_pods_run() -> None:
     async with cluster() as client:
         await client.create(pod("one"))
         await eventually(lambda: is_in(client, "one", "Running", "running"))
-        assert (await client.get(NodeObject, "node-1")).spec.taints is None
+        node = await client.get(NodeObject, "node-1")
+        assert node.spec.taints is None
+        assert node.metadata.labels is not None
+        assert node.status.node_info.operating_system == node.metadata.labels["kubernetes.io/os"] == "linux"
 
 
 async def test_the_time_that_a_pod_tells_is_the_clocks() -> None:

@@ -354,6 +354,19 @@ async def test_a_kind_that_is_not_there_yet_is_waited_for() -> None:
         assert run.asked() == ["watch all"] * 3
 
 
+async def test_a_kind_that_goes_is_complained_of_only_if_it_stays_away(caplog: Any) -> None:
+    live, gone = Live(), Reply(404, b"404 page not found")
+    async with reflecting([live, gone, gone, Live()]) as run:
+        live.send(bookmark(9, end=True))
+        await run.until("Swap 9")
+        with caplog.at_level(logging.WARNING):
+            live.end()
+            await until(lambda: len(run.peer.requests) == 2 and run.reflector.problem is not None)
+            assert not caplog.records
+            await until(lambda: len(run.peer.requests) == 4)
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+
+
 async def test_a_kind_that_discovery_does_not_know_is_waited_for_too() -> None:
     def answer(request: Request) -> Reply:
         return Reply(200, {"kind": "APIGroupDiscoveryList", "items": []})

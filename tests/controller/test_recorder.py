@@ -160,6 +160,24 @@ async def test_what_the_server_refuses_is_not_tried_again_and_said_once(
 
 
 @pytest.mark.virtual_time
+async def test_that_a_namespace_ends_is_no_refusal_of_events(caplog: pytest.LogCaptureFixture) -> None:
+    def answer(request: Request) -> Reply:
+        if "/namespaces/ending/" not in request.target:
+            return status(403, "Forbidden", "not allowed")
+        cause = {"reason": "NamespaceTerminating", "field": "metadata.namespace"}
+        return status(403, "Forbidden", "it is being terminated", details={"causes": [cause]})
+
+    peer = Peer(answer)
+    async with recording(peer) as recorder:
+        recorder.record(happening(regarding=Reference("v1", "ConfigMap", "ending", "web", "u")))
+        await until(peer, 1)
+        assert "terminated" not in caplog.text
+        recorder.record(happening())
+        await until(peer, 2)
+    assert caplog.text.count("not allowed") == 1, "which is said, though another was refused before"
+
+
+@pytest.mark.virtual_time
 async def test_what_waits_is_bounded_and_nobody_waits_with_it(caplog: pytest.LogCaptureFixture) -> None:
     recorder = Recorder(Client(transport=Peer([])), utc=utc, drain=0)
     for n in range(1500):

@@ -121,10 +121,12 @@ def test_chunks_that_make_no_sense_are_no_body(chunk: bytes) -> None:
     assert not answering.is_whole
 
 
-@pytest.mark.parametrize("status", [b"99", b"000", b"2000", b"abc", b"-20"])
+@pytest.mark.parametrize("status", [b"99", b"000", b"099", b"2000", b"abc", b"-20"])
 def test_a_status_is_of_three_digits(status: bytes) -> None:
     answering, _ = answered(b"HTTP/1.1 " + status + b" Odd\r\nContent-Length: 0\r\n\r\n")
     assert answering.broken
+    assert not answering.has_head, "whoever gets it would take it for a good one"
+    assert not answering.is_whole
 
 
 @pytest.mark.parametrize("size", [1_000, 2**16])

@@ -133,6 +133,16 @@ async def test_whatever_a_server_says_unasked_ends_the_connection(
     assert len(connections) == 2
 
 
+async def test_a_connection_that_was_cut_in_this_very_turn_is_not_used() -> None:
+    connections: list[int] = []
+    async with peer(counting(connections)) as port, at(port) as transport:
+        assert await whole(transport, get()) == b"ok"
+        (connection,) = transport._idle
+        connection.data_received(b"x")
+        assert await whole(transport, get()) == b"ok"
+    assert len(connections) == 2
+
+
 async def test_a_connection_that_idled_for_long_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "KEPT_FOR", 0.02)
     gone = asyncio.Event()
@@ -146,6 +156,21 @@ async def test_a_connection_that_idled_for_long_is_closed(monkeypatch: pytest.Mo
     async with peer(talk) as port, at(port) as transport:
         assert await whole(transport, get()) == b"ok"
         await gone.wait()
+        await until(lambda: not transport._connections)
+
+
+async def test_a_connection_that_did_not_idle_for_long_yet_is_looked_at_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(http, "KEPT_FOR", 0.05)
+    async with peer(counting([])) as port, at(port) as transport:
+        await asyncio.gather(whole(transport, get()), whole(transport, get()))
+        first, second = transport._idle
+        first.idle_since -= 1
+        assert transport._aging is not None
+        transport._aging.cancel()  # it is now that it looks
+        transport._age()
+        assert transport._idle == [second]
         await until(lambda: not transport._connections)
 
 
@@ -182,6 +207,7 @@ async def test_an_answer_may_come_before_all_of_the_request_was_sent() -> None:
         pytest.param(b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", id="unasked"),
         pytest.param(b"HTTP/1.1 101 Switching\r\n\r\n", id="unasked, and not saying to what"),
         pytest.param(b"HTTP/1.1 100 Continue\r\nX: y\r\n\r\n" * 10_000, id="early answers without end"),
+        pytest.param(b"HTTP/1.1 000 OK\r\nContent-Length: 2\r\n\r\nok", id="a status that is none"),
     ],
 )
 async def test_an_answer_whose_end_is_in_doubt_is_bad(answer: bytes) -> None:
@@ -286,6 +312,7 @@ async def test_a_server_waits_for_a_reader_that_is_slow(tls: bool, packed: bool,
             response = await transport(get())
             (connection,) = transport._connections
             await until(lambda: connection._is_paused)
+            assert not connection.transport.is_reading()
             assert sent < pieces
             size = 0
             async for chunk in response.chunks():
@@ -341,6 +368,18 @@ async def test_gzip_that_ends_before_its_end_is_bad(read: bool) -> None:
         assert read or await anext(chunks) == b"hello"
         with pytest.raises(BadAnswer, match="gzip"):
             await (response.read() if read else anext(chunks))
+
+
+@pytest.mark.deadline(10)
+async def test_gzip_that_turns_bad_behind_what_was_unpacked_is_bad_and_not_tried_for_ever() -> None:
+    packed = bytearray(gzip.compress(bytes(600 * 2**10)))
+    packed[-8] ^= 1  # its checksum
+    answer = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(packed)
+    async with peer(says(answer + packed)) as port, at(port) as transport:
+        chunks = (await transport(get())).chunks()
+        assert len(await anext(chunks)) == 512 * 2**10
+        with pytest.raises(BadAnswer, match="gzip"):
+            await anext(chunks)
 
 
 async def test_a_body_is_not_unpacked_past_what_was_agreed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -429,6 +468,19 @@ async def test_nothing_is_read_between_a_granted_upgrade_and_who_goes_on_with_it
         with pytest.raises(BadAnswer, match="not one to our key"):
             await asking
         assert not connection.is_open
+
+
+async def test_who_gives_up_in_the_moment_that_an_upgrade_is_granted_leaves_no_connection_behind() -> None:
+    async with peer(answering(connections=[])) as port, at(port) as transport:
+        asking = asyncio.ensure_future(transport(Request("GET", "/", upgrade=("v5.channel.k8s.io",))))
+        await until(lambda: _asked(transport))
+        (connection,) = transport._connections
+        connection.data_received(b"HTTP/1.1 101 Yes\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n")
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        assert not connection.is_open
+        await until(lambda: not transport._connections)
 
 
 async def test_closing_while_a_connection_is_opened_sends_nothing(tmp_path: Path) -> None:

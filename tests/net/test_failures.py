@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from setpoint.errors import AnswerLost, BadAnswer, ConnectionFailed, TransportError
+from setpoint.net.failures import Way, not_answered
 from setpoint.net.http import Endpoint, HttpTransport
 from setpoint.net.listen import Answer, serve
 from setpoint.net.tls import Authority
@@ -322,3 +323,36 @@ async def test_a_proxy_that_is_not_there() -> None:
     assert isinstance(error, ConnectionFailed)
     assert "the proxy 127.0.0.1:1 cannot be reached" in str(error)
     assert_no_secret(error)
+
+
+@pytest.mark.parametrize("is_first", [False, True])
+def test_only_the_first_request_of_a_connection_can_be_unheard_for_our_certificates_sake(
+    is_first: bool,
+) -> None:
+    """Later, the server had accepted it, and may have acted on what it was asked since."""
+    error = ssl.SSLError(1, "[SSL: TLSV13_ALERT_CERTIFICATE_REQUIRED]")
+    error.reason = "TLSV13_ALERT_CERTIFICATE_REQUIRED"
+    said = not_answered("GET /", Way("127.0.0.1:1", "127.0.0.1"), error, is_first=is_first)
+    assert isinstance(said, ConnectionFailed if is_first else AnswerLost)
+
+
+async def test_a_certificate_that_is_refused_after_an_answer_may_have_been_good_for_another() -> None:
+    asked = asyncio.Event()
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await head(reader)
+        writer.write(OK)
+        await head(reader)
+        asked.set()
+        await forever()
+
+    error = ssl.SSLError(1, "[SSL: TLSV13_ALERT_CERTIFICATE_EXPIRED]")
+    error.reason = "TLSV13_ALERT_CERTIFICATE_EXPIRED"
+    async with peer(talk) as port, at(port) as transport:
+        assert await whole(transport, get()) == b"ok"
+        asking = asyncio.ensure_future(transport(Request("POST", "/")))
+        await asked.wait()
+        (connection,) = transport._connections
+        connection.connection_lost(error)
+        with pytest.raises(AnswerLost):
+            await asking

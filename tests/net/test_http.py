@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from setpoint.errors import AnswerLost, ConfigError, ConnectionFailed
+from setpoint.net.dialing import split_url
 from setpoint.net.http import Endpoint, HttpTransport
 from setpoint.net.listen import Answer, serve
 from setpoint.net.transport import Request
@@ -370,6 +372,20 @@ async def test_tls_server_name_says_which_name_to_verify(tmp_path: Path) -> None
             assert await whole(transport, get()) == b"ok"
 
 
+async def test_a_name_may_end_with_a_dot_though_no_certificate_does(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    async def here(*_: object, **__: object) -> list[object]:
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
+
+    context = client_context()
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", here)
+    async with peer(says(OK), server_context(for_server("api.example"), tmp_path)) as port:
+        endpoint = Endpoint(f"https://api.example.:{port}", ssl_context=lambda: context)
+        async with HttpTransport(endpoint) as transport:
+            assert await whole(transport, get()) == b"ok"
+
+
 async def test_a_rotated_client_certificate_is_used_from_the_next_request_on(tmp_path: Path) -> None:
     names: list[object] = []
 
@@ -478,6 +494,8 @@ async def test_what_a_proxy_says_before_it_is_asked_is_not_the_servers() -> None
         (Request("GET", "/ HTTP/1.1\r\nX: y\r\n\r\nGET /"), "target"),
         (Request("GET", "/\xe4"), "target"),
         (Request("GET\r\n", "/"), "target"),
+        (Request("GET", "@elsewhere/"), "target"),  # behind a proxy, the server would be a user's name
+        (Request("GET", ""), "target"),
         (Request("GET", "/", {"X": "a\r\nY: b"}), "'X'"),
         (Request("GET", "/", {"X": "a\0"}), "'X'"),
         (Request("GET", "/", {"X: y\r\nZ": "a"}), "not a header"),
@@ -557,6 +575,7 @@ async def test_no_error_shows_the_credentials_that_were_sent(talk: Talk, upgrade
 async def test_no_repr_shows_credentials() -> None:
     endpoint = Endpoint("https://10.0.0.1:6443", proxy="http://me:hush@127.0.0.1:1")
     assert "hush" not in repr(endpoint) + repr(HttpTransport(endpoint))
+    assert "hush" not in repr(split_url("http://me:hush@127.0.0.1:1"))
 
     async with serve(echo) as address, at(address.port) as transport:
         response = await transport(Request("GET", "/?command=hush", {"Authorization": "Bearer hush"}))

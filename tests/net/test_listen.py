@@ -16,7 +16,18 @@ from setpoint.errors import AnswerLost, ConnectionFailed
 from setpoint.net.http import Endpoint, HttpTransport
 from setpoint.net.listen import Address, Answer, serve
 from setpoint.net.transport import Request, WebSocket
-from tests.net.peers import at, client_context, for_server, forever, get, head, server_context, whole
+from tests.net.peers import (
+    at,
+    client_context,
+    for_server,
+    forever,
+    get,
+    head,
+    peer,
+    proxying,
+    server_context,
+    whole,
+)
 
 
 async def test_the_app_sees_the_request_as_it_was_sent() -> None:
@@ -247,6 +258,33 @@ async def test_rubbish_is_answered_and_hurts_nobody() -> None:
 def test_an_address_is_shown_as_a_url() -> None:
     assert str(Address("127.0.0.1", 80, "http")) == "http://127.0.0.1:80"
     assert str(Address("::1", 443, "https")) == "https://[::1]:443"
+
+
+def test_tls_is_agreed_on_under_uvloop_too(tmp_path: Path) -> None:
+    """Which reads as soon as there is a connection, whatever a protocol says: the first words come early."""
+    uvloop = pytest.importorskip("uvloop")
+
+    async def app(request: Request) -> Answer:
+        return Answer(body=b"hello")
+
+    async def talk() -> bytes:
+        tls, context = server_context(for_server(), tmp_path), client_context()
+        async with (
+            serve(app, ssl_context=tls) as address,
+            peer(proxying([])) as proxy,
+            HttpTransport(
+                Endpoint(
+                    str(address),
+                    ssl_context=lambda: context,
+                    proxy=f"http://127.0.0.1:{proxy}",
+                    connect_timeout=10,
+                )
+            ) as transport,
+        ):
+            return await (await transport(Request("GET", "/"))).read()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        assert runner.run(talk()) == b"hello"
 
 
 async def test_a_client_without_tls_does_not_hurt_a_server_with_it(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import socket
 import ssl
 from collections.abc import AsyncIterator
@@ -14,6 +15,7 @@ import pytest
 from setpoint.errors import AnswerLost, ConnectionFailed
 from setpoint.net.http import Endpoint, HttpTransport
 from setpoint.net.listen import Answer, serve
+from setpoint.net.sealing import Sealed
 from setpoint.net.transport import Request
 from tests.net.peers import (
     OK,
@@ -23,6 +25,7 @@ from tests.net.peers import (
     get,
     head,
     peer,
+    pump,
     server_context,
     whole,
 )
@@ -171,3 +174,158 @@ async def test_a_handshake_that_does_not_come_about_has_sent_nothing(said: bytes
         error = await failure(to(port), Request("POST", "/", {}, b"body"))
     assert isinstance(error, ConnectionFailed)
     assert b"POST" not in b"".join(heard)
+
+
+async def test_what_came_whole_is_given_though_what_follows_it_is_broken(tmp_path: Path) -> None:
+    broken = b"\x17\x03\x03\x00\x20" + bytes(32)  # a record that nobody has encrypted
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, to_there = await asyncio.open_connection("127.0.0.1", server.port)
+        back = asyncio.ensure_future(pass_back(there, writer))
+        try:
+            while data := await reader.read(65536):
+                to_there.write(data)
+        finally:
+            to_there.transport.abort()
+            back.cancel()
+            await asyncio.wait([back])
+
+    async def pass_back(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65536):
+            writer.write(data + broken if spoil.is_set() else data)
+
+    spoil = asyncio.Event()
+    async with (
+        serve(echo, ssl_context=server_context(for_server(), tmp_path)) as server,
+        peer(talk) as port,
+        to(port) as transport,
+    ):
+        assert await whole(transport, get()) == b"nothing"
+        spoil.set()
+        assert await whole(transport, Request("POST", "/", {}, b"whole")) == b"whole"
+        async with asyncio.timeout(10):
+            while transport._connections:
+                await asyncio.sleep(0)
+
+
+async def test_who_gives_up_as_the_handshake_begins_leaves_nothing_behind(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Nor an error that nobody awaits, which the loop would report."""
+
+    class GivenUp(Sealed):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            super().connection_made(transport)
+            asking.cancel()
+
+    monkeypatch.setattr("setpoint.net.dialing.Sealed", GivenUp)
+    async with (
+        serve(echo, ssl_context=server_context(for_server(), tmp_path)) as address,
+        to(address.port) as transport,
+    ):
+        asking = asyncio.ensure_future(transport(get()))
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        assert not transport._connections
+
+
+# ── What is agreed on anew ──────────────────────────────────────────────────────────────────────────
+
+
+class OpensslServer:
+    """Shows what it hears, says what it is told to, and on command agrees on new keys."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self._shown = b""
+
+    async def say(self, words: bytes) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(words)
+        await self._process.stdin.drain()
+
+    async def shows(self, what: bytes, times: int = 1) -> None:
+        assert self._process.stdout is not None
+        async with asyncio.timeout(20):
+            while self._shown.count(what) < times:
+                self._shown += await self._process.stdout.read(65536)
+
+
+@asynccontextmanager
+async def openssl_server(version: str, tmp_path: Path) -> AsyncIterator[tuple[OpensslServer, int]]:
+    identity, file = for_server(), tmp_path / "server.pem"
+    file.write_bytes(identity.certificate_pem + identity.key_pem)
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        port = unused.getsockname()[1]
+    command = ["openssl", "s_server", "-accept", f"127.0.0.1:{port}", "-cert", str(file), version, "-msg"]
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        *command, stdin=pipe, stdout=pipe, stderr=asyncio.subprocess.STDOUT
+    )
+    server = OpensslServer(process)
+    try:
+        await server.shows(b"ACCEPT")
+        yield server, port
+    finally:
+        process.kill()
+        await process.communicate()
+
+
+has_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl command")
+
+
+@has_openssl
+async def test_new_keys_are_agreed_on_between_two_requests(tmp_path: Path) -> None:
+    async with openssl_server("-tls1_3", tmp_path) as (server, port), to(port) as transport:
+        for number in (1, 2, 3):
+            asking = asyncio.ensure_future(whole(transport, get()))
+            await server.shows(b"GET / HTTP", number)
+            await server.shows(b"<<< TLS 1.3, Handshake [length 0005], KeyUpdate", number - 1)
+            await server.say(OK)
+            assert await asking == b"ok"
+            await server.say(b"K\n")
+            await server.shows(b">>> TLS 1.3, Handshake [length 0005], KeyUpdate", number)
+        assert len(transport._connections) == 1
+
+
+@has_openssl
+async def test_what_is_asked_in_the_middle_of_a_handshake_is_sent_after_it(tmp_path: Path) -> None:
+    opened, held = asyncio.Event(), asyncio.Event()
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, to_there = await asyncio.open_connection("127.0.0.1", port)
+        back = asyncio.ensure_future(pump(there, writer))
+        try:
+            while data := await reader.read(65536):
+                if not opened.is_set():
+                    held.set()
+                    await opened.wait()
+                to_there.write(data)
+        finally:
+            to_there.transport.abort()
+            back.cancel()
+            await asyncio.wait([back])
+
+    body = b"x" * 600_000 + b"the last of it"
+    async with (
+        openssl_server("-tls1_2", tmp_path) as (server, port),
+        peer(talk) as between,
+        to(between, ssl.TLSVersion.TLSv1_2) as transport,
+    ):
+        opened.set()
+        asking = asyncio.ensure_future(whole(transport, get()))
+        await server.shows(b"GET / HTTP")
+        await server.say(OK)
+        assert await asking == b"ok"
+        opened.clear()
+        await server.say(b"r\n")
+        await held.wait()  # our half of the first step is on its way
+        asking = asyncio.ensure_future(whole(transport, Request("POST", "/", {}, body)))
+        await asyncio.sleep(0)
+        (connection,) = transport._connections
+        assert connection.transport.get_write_buffer_size() > 0
+        opened.set()
+        await server.shows(b"the last of it")
+        await server.say(OK)
+        assert await asking == b"ok"
+        assert len(transport._connections) == 1

@@ -21,9 +21,8 @@ _HERE: Final = Path(__file__).parent
 _LONGEST: Final = 900.0  # seconds: a cold build fetches and compiles all of client-go
 
 
-def python() -> Path:
-    """A Python that has what ``requirements.txt`` locks, and nothing of ours."""
-    locked = _HERE / "requirements.txt"
+def python(locked: Path = _HERE / "requirements.txt") -> Path:
+    """A Python that has what is locked, and nothing of ours."""
 
     def make(folder: Path) -> None:
         _run([sys.executable, "-m", "venv", str(folder)])

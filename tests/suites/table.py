@@ -6,7 +6,7 @@ Pure: results and reasons come in, lines go out.  Fed by ``__main__.py``.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -14,11 +14,11 @@ from typing import Final, Literal, TypeAlias
 
 from tests.suites.controller_runtime import AGAIN, Outcomes
 
-Way: TypeAlias = Literal["envtest", "existing"]
+Way: TypeAlias = Literal["envtest", "existing", "python"]
 Results: TypeAlias = dict[tuple[Way, str, str], Outcomes]  # by way, package and server
 
 _BEGIN: Final = "<!-- from here on written by `make suites` -->"
-_WAYS: Final[Mapping[Way, str]] = {
+_GO: Final[Mapping[Way, str]] = {
     "envtest": "The suites start servers themselves, from `KUBEBUILDER_ASSETS`",
     "existing": "The suites find one that runs, by `USE_EXISTING_CLUSTER=true` and `KUBECONFIG`",
 }
@@ -102,38 +102,58 @@ def judged(
         else:
             explained.append((each, found))
     if is_whole:
-        used = {reason for _, reason in explained}
-        idle = [one for one in reasons if one not in used and not one.is_sometimes]
+        used, ran = {reason for _, reason in explained}, {package for _, package, _ in results}
+        idle = [one for one in reasons if one.package in ran and one not in used and not one.is_sometimes]
         wrong += [f"reasons.toml: nothing is so any more: {one}" for one in idle]
     return explained, wrong
 
 
-def page(
-    text: str,
+def page(text: str, sections: Mapping[str, Sequence[str]]) -> str:
+    """The page, with these sections of its last part written anew, or added."""
+    kept, _, last = text.partition(_BEGIN)
+    written = dict(_sections(last)) | {title: "\n".join(lines).strip() for title, lines in sections.items()}
+    return "\n\n".join([kept + _BEGIN, *(f"### {title}\n\n{body}" for title, body in written.items())]) + "\n"
+
+
+def _sections(text: str) -> Iterator[tuple[str, str]]:
+    for each in f"\n{text}".split("\n### ")[1:]:
+        title, _, body = each.partition("\n")
+        yield title, body.strip()
+
+
+def controller_runtime(
+    results: Results, explained: Sequence[tuple[Odd, Reason]], versions: Mapping[str, str]
+) -> Iterator[str]:
+    yield from (_with(versions), "")
+    for way, title in _GO.items():
+        yield from (f"{title}:", "", *_table(results, way), "")
+    yield from (_tried_again(results, _GO), "", "What does not pass, or not on both:", "")
+    yield from _reasons([each for each in explained if each[0].way in _GO])
+
+
+def helm(compared: Sequence[Compared], versions: Mapping[str, str]) -> Iterator[str]:
+    yield from (_with(versions), "", "| command | said and left |", "| --- | --- |")
+    for one in compared:
+        yield f"| {_told(one)} | {'the same' if one.is_same else 'something else'} |"
+
+
+def clients(
     results: Results,
     explained: Sequence[tuple[Odd, Reason]],
-    compared: Sequence[Compared],
-    *,
     versions: Mapping[str, str],
-    minutes: int,
-) -> str:
-    """The page, with its last part written anew."""
-    kept = text.partition(_BEGIN)[0]
-    those = ", ".join(f"{name} {version}" for name, version in versions.items())
-    lines = [
-        _BEGIN,
-        "",
-        f"With {those}, in {minutes} minutes on two cores.",
-        "",
-        "### controller-runtime",
-        "",
-    ]
-    for way, title in _WAYS.items():
-        lines += [f"{title}:", "", *_table(results, way), ""]
-    lines += [_tried_again(results), "", "What does not pass, or not on both:", "", *_reasons(explained), ""]
-    lines += ["### Helm", "", "| command | said and left |", "| --- | --- |"]
-    lines += [f"| {_told(one)} | {'the same' if one.is_same else 'something else'} |" for one in compared]
-    return kept + "\n".join([*lines, ""])
+    *,
+    unreachable: Sequence[str] = (),
+) -> Iterator[str]:
+    """``unreachable`` are suites that could not be fetched."""
+    yield from (_with(versions), "", *_table(results, "python"), "")
+    for each in unreachable:
+        yield from (f"{each} was not run: its suite cannot be fetched.", "")
+    yield from (_tried_again(results, ["python"]), "", "What does not pass, or not on both:", "")
+    yield from _reasons([each for each in explained if each[0].way == "python"])
+
+
+def _with(versions: Mapping[str, str]) -> str:
+    return f"With {', '.join(f'{name} {version}' for name, version in versions.items())}."
 
 
 def _told(one: Compared) -> str:
@@ -160,9 +180,11 @@ def _counts(outcomes: Outcomes) -> list[int]:
     return [ends.count(each) for each in ("passed", "failed", "skipped")]
 
 
-def _tried_again(results: Results) -> str:
+def _tried_again(results: Results, ways: Collection[Way]) -> str:
     counts = dict.fromkeys(("kube", "setpoint"), 0)
-    for (_, _, server), outcomes in results.items():
+    for (way, _, server), outcomes in results.items():
+        if way not in ways:
+            continue
         counts[server] += sum(said == AGAIN for end, said in outcomes.values() if end == "passed")
     return (
         f"Passed at the second or third try, of all these: {counts['kube']} on kube-apiserver, "

@@ -64,6 +64,7 @@ from setpoint.kube.core.v1 import (
     NodeAddress,
     NodeCondition,
     NodeStatus,
+    NodeSystemInfo,
     ObjectReference,
     Pod,
     PodStatus,
@@ -130,6 +131,7 @@ class StandIn:
         status = NodeStatus(
             capacity=room, allocatable=room, conditions=[ready],
             addresses=[NodeAddress(type="InternalIP", address=self.host.ip)],
+            node_info=NodeSystemInfo(operating_system=self.host.labels["kubernetes.io/os"]),
         )  # fmt: skip
         node = Node(metadata=ObjectMeta(name=self.name, labels=dict(self.host.labels)))
         node = await self._client.apply(node, force=True, field_manager=_MANAGER)

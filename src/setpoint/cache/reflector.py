@@ -230,11 +230,13 @@ class Reflector:
             self._apply(effect)
 
     def _fail(self, verb: str, error: SetpointError) -> None:
+        # A kind that has just gone: who watches it hears of that too, and may stop; else the next try tells.
+        is_going = isinstance(error, KindNotServed) and self.heard_at is not None and self.problem is None
         self.problem = Problem(self._scope, verb, error, self._resource)
         asked = error.retry_after if isinstance(error, ApiError) else None
         self._tell(Failed(how_it_failed(error), _now(), random.random(), asked or 0.0))  # noqa: S311 - no secret
         rest = f"; trying again in {self.state.seconds:.1f} s" if isinstance(self.state, Resting) else ""
-        log.log(_level(error), "%s%s", self.problem, rest)
+        log.log(logging.INFO if is_going else _level(error), "%s%s", self.problem, rest)
         if not self.state.known.streams and self._scope.gvk not in self._unstreamable:
             log.info("%s: its lists are not streamed from now on", self._scope.gvk)
             self._unstreamable.add(self._scope.gvk)

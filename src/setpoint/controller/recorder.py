@@ -182,6 +182,10 @@ class Recorder:
 
     def _tell_once(self, error: SetpointError) -> None:
         """A server that does not want our Events is said once, not with each."""
+        causes = error.causes if isinstance(error, ApiError) else ()
+        if any(cause.reason == "NamespaceTerminating" for cause in causes):
+            log.debug("an event was not recorded: %s", error)  # it would go with the namespace
+            return
         sort = type(error).__name__
         if sort not in self._refused:
             self._refused.add(sort)

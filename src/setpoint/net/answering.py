@@ -136,7 +136,8 @@ class Answering:
         status = parser.get_status_code()
         if status < 100:
             self.broken = f"it has the status {status}"
-        elif status < 200 and status != SWITCHING:
+            return
+        if status < 200 and status != SWITCHING:
             self._unread += sum([len(name) + len(value) for name, value in self._fields]) + _BESIDES
             self._fields = []
             return

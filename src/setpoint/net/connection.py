@@ -60,6 +60,7 @@ class Connection(asyncio.Protocol):
         self._request: Request | None = None  # that is being answered
         self._waiter: asyncio.Future[HttpResponse] | None = None  # for the answer to begin
         self._response: HttpResponse | None = None  # that has begun and not ended
+        self._has_answered = False  # ever
         self._is_paused = False
         self._is_over = False  # nothing that comes is listened to any more
 
@@ -96,6 +97,8 @@ class Connection(asyncio.Protocol):
             self.cut()
         elif waiter.done() and not waiter.cancelled() and waiter.exception() is None:
             waiter.result().let_go()
+            if waiter.result().status == SWITCHING:  # whole, and the connection is nobody's
+                self.cut()
 
     def close(self) -> None:
         """End it in order; for one that is idle."""
@@ -175,7 +178,7 @@ class Connection(asyncio.Protocol):
         if waiter.done():  # cancelled: nobody waits any more
             self.cut()
             return None
-        self._waiter = None
+        self._waiter, self._has_answered = None, True
         self._response = response = HttpResponse(self, request, answering, self._max_body)
         waiter.set_result(response)
         return response
@@ -206,7 +209,8 @@ class Connection(asyncio.Protocol):
         if request is None:
             return
         if response is None:
-            said: TransportError = not_answered(doing_of(request), self._way, error)
+            is_first = not self._has_answered
+            said: TransportError = not_answered(doing_of(request), self._way, error, is_first=is_first)
         elif is_end and self._answering.ends_with_connection:
             self._end(response)
             return

@@ -14,7 +14,7 @@ import contextlib
 import socket
 import ssl
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar, cast
 from urllib.parse import unquote, urlsplit
 
@@ -34,7 +34,7 @@ class Url:
     host: str
     port: int
     path: str = ""
-    login: str | None = None  # user:password
+    login: str | None = field(default=None, repr=False)  # user:password
 
     @property
     def shown(self) -> str:

@@ -70,11 +70,14 @@ def proxy_refused(doing: str, way: Way, status: int, reason: str) -> ConnectionF
     return ConnectionFailed(doing, message, advice=advice)
 
 
-def not_answered(doing: str, way: Way, error: Exception | None) -> TransportError:
-    """Why no answer began, although there was a connection; None where the peer closed it in order."""
+def not_answered(doing: str, way: Way, error: Exception | None, *, is_first: bool = True) -> TransportError:
+    """Why no answer began, although there was a connection; None where the peer closed it in order.
+
+    ``is_first``: nothing was answered on this connection yet, so that the server may still be judging us.
+    """
     if error is None:
         return AnswerLost(doing, f"{way.where} closed the connection without an answer")
-    if _is_about_our_certificate(error):
+    if is_first and _is_about_our_certificate(error):
         message, advice = _certificate_refused(way, error)
         return ConnectionFailed(doing, message, advice=advice)
     why = getattr(error, "strerror", None)

@@ -79,7 +79,7 @@ class HttpTransport:
         self._proxy = proxy = _proxy_url(endpoint.proxy)
         self._way = Way(
             where=server.where,
-            name=endpoint.server_hostname or server.host,
+            name=(endpoint.server_hostname or server.host).rstrip("."),  # as certificates have it
             proxy=proxy.where if proxy else "",
             connect_timeout=endpoint.connect_timeout,
         )
@@ -251,7 +251,7 @@ class HttpTransport:
 
     def _head_of(self, request: Request, headers: Mapping[str, str]) -> bytes:
         first = f"{request.method} {self._prefix}{request.target}"
-        if not _FIRST_LINE(first):
+        if not request.target.startswith("/") or not _FIRST_LINE(first):
             raise ValueError(f"{request.method}: the target is not a percent-encoded path and query")
         key = tuple(headers.items())
         written = self._written.get(key) or self._write(key, headers)

@@ -43,11 +43,13 @@ from typing import Final, TypeAlias, cast
 
 from setpoint.net.arriving import Arrived, Arriving
 from setpoint.net.headers import lines
+from setpoint.net.sealing import Sealed
 from setpoint.net.transport import Request, WebSocket
 
 log = logging.getLogger("setpoint.listen")
 
 _LINGER: Final = 5.0  # seconds in which a refused body may go on coming before the connection is cut
+_AGREED_WITHIN: Final = 60.0  # seconds to agree on TLS, where ``slowest`` says nothing else
 _FAREWELL: Final = 1.0  # seconds that a connection has to close when the server leaves
 _LARGE: Final = 64 * 2**10  # a body that is not copied behind its head
 _MOST_WAITING: Final = 16  # requests of one connection: then no more are read
@@ -117,7 +119,7 @@ async def serve(
     server = _Server(app, refuse, max_body, most_body, slowest, longest_idle)
     loop = asyncio.get_running_loop()
 
-    def accept() -> asyncio.Protocol:
+    def accept() -> asyncio.BaseProtocol:
         if most_connections is not None and len(server.connections) >= most_connections:
             return _TurnedAway()
         connection = _Connection(server)
@@ -148,46 +150,28 @@ class _TurnedAway(asyncio.Protocol):
         transport.close()
 
 
-class _Securing(asyncio.Protocol):
-    """A connection until TLS is agreed on."""
+class _Securing(Sealed):
+    """A connection whose peer has to agree on TLS in time, and takes a place meanwhile."""
 
     def __init__(self, connection: _Connection, context: ssl.SSLContext, slowest: float | None) -> None:
+        super().__init__(connection, context, None)
         self._connection = connection
-        self._context = context
-        self._slowest = slowest
-        self._early = b""  # what came together with the last of the handshake
-        self._is_lost = False
-        self._task: asyncio.Task[None] | None = None
+        self._within = _AGREED_WITHIN if slowest is None else slowest
+        self._late: asyncio.TimerHandle | None = None
+        self.opened.add_done_callback(self._agreed)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         plain = cast("asyncio.Transport", transport)
-        plain.pause_reading()  # until there is somebody who understands it
         self._connection.accepted(plain)
-        self._task = asyncio.get_running_loop().create_task(self._secure(plain))
+        self._late = asyncio.get_running_loop().call_later(self._within, plain.abort)
+        super().connection_made(transport)
 
-    def data_received(self, data: bytes) -> None:
-        self._early += data
-
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - gone is gone
-        self._is_lost = True
-
-    async def _secure(self, plain: asyncio.Transport) -> None:
-        connection, secured = self._connection, None
-        try:
-            secured = await asyncio.get_running_loop().start_tls(
-                plain, self, self._context, server_side=True, ssl_handshake_timeout=self._slowest
-            )
-        except OSError as error:  # those of TLS too
-            log.debug("%s did not agree on TLS: %s", plain.get_extra_info("peername"), error)
-        finally:
-            if secured is None or self._is_lost:
-                connection.connection_lost(None)
-        if secured is None or self._is_lost:
-            return
-        secured.set_protocol(connection)
-        connection.connection_made(secured)
-        if self._early:
-            connection.data_received(self._early)
+    def _agreed(self, opened: asyncio.Future[None]) -> None:
+        if self._late is not None:
+            self._late.cancel()
+        if (error := opened.exception()) is not None:
+            log.debug("%s did not agree on TLS: %s", self.get_extra_info("peername"), error)
+            self._connection.connection_lost(None)
 
 
 class _Server:

@@ -1,7 +1,8 @@
 """TLS between a connection's bytes and who talks on it.
 
-asyncio has the same, for servers and for every kind of protocol, and a request spends more time in it than in
-encrypting.  What is decided about certificates, names, versions and ciphers is the context's, and OpenSSL's.
+asyncio has the same, for every kind of protocol, and a request spends more time in it than in encrypting; and
+under uvloop a server cannot begin it before the peer's first words have gone to somebody else.  What is
+decided about certificates, names, versions and ciphers is the context's, and OpenSSL's.
 
 Promises:
 
@@ -10,7 +11,8 @@ Promises:
    cut off by anybody.
 3. Closing says goodbye and does not wait for the peer's.
 
-Used by ``dialing.py``; talks to a transport of asyncio, or to another of its own kind (a proxy over TLS).
+Used by ``dialing.py`` and ``listen.py``; talks to a transport of asyncio, or to another of its own kind (a
+proxy over TLS).
 """
 
 from __future__ import annotations
@@ -30,12 +32,14 @@ class Sealed(asyncio.Transport, asyncio.BufferedProtocol):
 
     _raw: asyncio.Transport
 
-    def __init__(self, talking: asyncio.Protocol, tls: ssl.SSLContext, name: str) -> None:
+    def __init__(self, talking: asyncio.Protocol, tls: ssl.SSLContext, name: str | None) -> None:
+        """To the server of this name; without one, we are the server."""
         super().__init__()
         self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.opened.add_done_callback(_seen)
         self._talking = talking
         self._arrived, self._leaving = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._tls = tls.wrap_bio(self._arrived, self._leaving, server_hostname=name)
+        self._tls = tls.wrap_bio(self._arrived, self._leaving, name is None, name)
         self._buffer = memoryview(bytearray(_READ))
         self._unsent: list[bytes] = []  # that OpenSSL does not take yet
         self._is_open = False  # between the handshake and the end
@@ -150,7 +154,7 @@ class Sealed(asyncio.Transport, asyncio.BufferedProtocol):
 
     def _read(self) -> None:
         """Give what has come whole: in one piece, for whoever gets it does as much for a small one."""
-        pieces, is_end = [], False
+        pieces, is_end, failed = [], False, None
         try:
             while self._arrived.pending:
                 piece = self._tls.read(_RECORD)
@@ -161,15 +165,16 @@ class Sealed(asyncio.Transport, asyncio.BufferedProtocol):
         except ssl.SSLWantReadError:
             pass
         except ssl.SSLError as error:
-            self._fail(error)
-            return
+            failed = error  # after what came before it, which may be a whole answer
         if self._leaving.pending:  # OpenSSL has something to say of its own
             self._flush()
-        if self._unsent:
+        if self._unsent and failed is None:
             self._send_rest()
         if pieces:
             self._talking.data_received(pieces[0] if len(pieces) == 1 else b"".join(pieces))
-        if is_end:
+        if failed is not None:
+            self._fail(failed)
+        elif is_end:
             self._talking.eof_received()
             self.close()
 
@@ -203,3 +208,9 @@ class Sealed(asyncio.Transport, asyncio.BufferedProtocol):
         elif was_open:
             self._talking.connection_lost(error)
         self._raw.close()
+
+
+def _seen(opened: asyncio.Future[None]) -> None:
+    """Who opens it may have given up before there was anything to wait for."""
+    if not opened.cancelled():
+        opened.exception()

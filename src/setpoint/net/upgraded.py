@@ -49,7 +49,7 @@ class Offer:
         """What is wrong with the headers of an answer 101; "" if nothing is."""
         if answer.get("Upgrade", "").lower() != "websocket":
             return "the answer's Upgrade header is not websocket"
-        if answer.get("Connection", "").lower() != "upgrade":
+        if "upgrade" not in [word.strip() for word in answer.get("Connection", "").lower().split(",")]:
             return "the answer's Connection header is not upgrade"
         proof = hashlib.sha1((self._key + _SALT).encode(), usedforsecurity=False).digest()
         if answer.get("Sec-WebSocket-Accept") != base64.b64encode(proof).decode():
@@ -114,9 +114,9 @@ def _speak(
     stream._parser = parser  # noqa: SLF001
     handler._upgraded = True  # noqa: SLF001
     handler.set_parser(parser, messages)
+    transport.resume_reading()  # before the rest, which may be enough to pause it again
     if rest:
         handler.data_received(rest)
-    transport.resume_reading()
     return stream
 
 
