@@ -371,6 +371,8 @@ class _Words:
         }
         status = dict(obj.get("status") or {})
         spec = dict(obj.get("spec") or {})
+        if "observedGeneration" in status:  # by how many steps a rollout went depends on the moment
+            status["observedGeneration"] = status["observedGeneration"] == metadata.get("generation")
         if obj["kind"] == "Pod":  # the node's matter, and the server's
             status = {"phase": status.get("phase")}
             volumes = [each["name"] for each in spec.get("volumes", ())]
