@@ -121,6 +121,7 @@ class Asker:
 
     def run(self, script: Script) -> list[tuple[str, Answer]]:
         """Every answer that counts, with the name of its step."""
+        self._connection.close()  # opened anew: a server ends one that was idle since the last script
         namespace = re.sub(r"[^a-z0-9]+", "-", script.name.lower()).strip("-")
         known: dict[str, Json] = {"namespace": namespace}
         canonical = Canonical(script)
