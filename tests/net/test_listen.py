@@ -262,7 +262,7 @@ def test_an_address_is_shown_as_a_url() -> None:
 
 def test_tls_is_agreed_on_under_uvloop_too(tmp_path: Path) -> None:
     """Which reads as soon as there is a connection, whatever a protocol says: the first words come early."""
-    uvloop = pytest.importorskip("uvloop")
+    import uvloop
 
     async def app(request: Request) -> Answer:
         return Answer(body=b"hello")

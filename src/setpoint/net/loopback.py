@@ -21,7 +21,7 @@ from contextlib import suppress
 from setpoint.errors import AnswerLost, ConnectionFailed
 from setpoint.net.headers import Headers, lines
 from setpoint.net.listen import Answer, App, Refuse, refuse_plainly
-from setpoint.net.transport import Request, Response, WebSocket
+from setpoint.net.transport import Request, Response, WebSocket, Whole
 
 log = logging.getLogger("setpoint.listen")
 
@@ -64,9 +64,9 @@ class Loopback:
         fields = Headers(lines(answer.headers))
         if request.method == "HEAD":
             await _closed(answer.body)
-            return _Whole(answer.status, fields, b"")
+            return Whole(answer.status, fields, b"")
         if isinstance(answer.body, bytes):
-            return _Whole(answer.status, fields, answer.body)
+            return Whole(answer.status, fields, answer.body)
         response = _Streamed(answer.status, fields, answer.body, doing, self._open)
         self._open.add(response)
         return response
@@ -98,27 +98,6 @@ async def _closed(body: bytes | AsyncIterable[bytes]) -> None:
     """Of a body that nobody is to see, as much is read as over a socket: nothing."""
     if not isinstance(body, bytes) and (closing := getattr(aiter(body), "aclose", None)) is not None:
         await closing()
-
-
-class _Whole:
-    """A response whose body is there."""
-
-    websocket: WebSocket | None = None
-
-    def __init__(self, status: int, headers: Headers, body: bytes) -> None:
-        self.status = status
-        self.headers = headers
-        self._body = body
-
-    async def read(self) -> bytes:
-        return self._body
-
-    async def chunks(self) -> AsyncIterator[bytes]:
-        if self._body:
-            yield self._body
-
-    async def close(self) -> None:
-        pass
 
 
 class _Streamed:

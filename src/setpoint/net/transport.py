@@ -76,4 +76,25 @@ class Response(Protocol):
         """Let go of the connection, whatever is left unread."""
 
 
+class Whole:
+    """A response whose body is there."""
+
+    websocket: WebSocket | None = None
+
+    def __init__(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
+        self.status = status
+        self.headers = headers
+        self._body = body
+
+    async def read(self) -> bytes:
+        return self._body
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        if self._body:
+            yield self._body
+
+    async def close(self) -> None:
+        pass
+
+
 Transport: TypeAlias = Callable[[Request], Awaitable[Response]]

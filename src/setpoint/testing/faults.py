@@ -31,7 +31,7 @@ from setpoint.client.auth import Credentials
 from setpoint.client.config import Config
 from setpoint.errors import AnswerLost, ConnectionFailed
 from setpoint.net.http import Endpoint, HttpTransport
-from setpoint.net.transport import Request, Response, Transport, WebSocket
+from setpoint.net.transport import Request, Response, Transport, WebSocket, Whole
 from setpoint.testing.asked import Asked, read_request
 
 _REASONS = {
@@ -443,26 +443,14 @@ class _Stream:
         return any(self._faults.striking(self.asked, Hold))
 
 
-class Refused:
+class Refused(Whole):
     """An answer that no server gave."""
 
-    websocket: WebSocket | None = None
-
     def __init__(self, refuse: Refuse, asked: Asked) -> None:
-        self.status = refuse.code
-        self.headers: Mapping[str, str] = {"Content-Type": "application/json"}
+        headers = {"Content-Type": "application/json"}
         if refuse.retry_after is not None:
-            self.headers = {**self.headers, "Retry-After": str(refuse.retry_after)}
-        self._body = _status(refuse, asked)
-
-    async def read(self) -> bytes:
-        return self._body
-
-    async def chunks(self) -> AsyncIterator[bytes]:
-        yield self._body
-
-    async def close(self) -> None:
-        pass
+            headers["Retry-After"] = str(refuse.retry_after)
+        super().__init__(refuse.code, headers, _status(refuse, asked))
 
 
 def _status(refuse: Refuse, asked: Asked | None = None) -> bytes:

@@ -26,7 +26,7 @@ import msgspec
 
 from setpoint.api.names import Resource
 from setpoint.api.wire import LineSplitter
-from setpoint.net.transport import Request, Response, Transport, WebSocket
+from setpoint.net.transport import Request, Response, Transport, WebSocket, Whole
 from setpoint.testing.asked import Asked, read_request
 from setpoint.testing.faults import Refuse, Refused
 
@@ -111,7 +111,7 @@ class Confined:
         await response.close()
         if asked.is_write and response.status < 300 and "dryRun" not in request.target:
             self._told(asked, _told(body))
-        return _Whole(response, body)
+        return Whole(response.status, response.headers, body)
 
     def _strays(self, asked: Asked) -> str:
         if self._bounds.is_cluster_wide(asked):
@@ -140,26 +140,6 @@ class Confined:
             query = query.replace(quote(name + bounds.inside, safe=""), quote(name + bounds.outside, safe=""))
         body = None if request.body is None else _renamed(request.body, bounds.inside, bounds.outside)
         return request._replace(target=f"{path}?{query}" if query else path, body=body)
-
-
-class _Whole:
-    """An answer that was read."""
-
-    websocket: WebSocket | None = None
-
-    def __init__(self, response: Response, body: bytes) -> None:
-        self.status = response.status
-        self.headers = response.headers
-        self._body = body
-
-    async def read(self) -> bytes:
-        return self._body
-
-    async def chunks(self) -> AsyncIterator[bytes]:
-        yield self._body
-
-    async def close(self) -> None:
-        pass
 
 
 class _Lines:

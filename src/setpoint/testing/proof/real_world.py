@@ -18,11 +18,9 @@ Started by ``real_proof.py``.
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import secrets
 import tempfile
-from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -34,24 +32,22 @@ import msgspec
 
 from setpoint.api.names import Resource
 from setpoint.client.client import Client
-from setpoint.controller.result import Request
 from setpoint.errors import NotFound, SetpointError
 from setpoint.kube.core.v1 import Namespace
 from setpoint.net.transport import Request as HttpRequest
 from setpoint.net.transport import Transport
+from setpoint.server.storage.protocol import Place
 from setpoint.testing.asked import Asked
+from setpoint.testing.proof.any_world import AnyWorld, now
 from setpoint.testing.proof.cloud import Cloud
 from setpoint.testing.proof.confined import Bounds, Confined, Told
 from setpoint.testing.proof.director import Director
 from setpoint.testing.proof.mirror import QUIET, Mirror
 from setpoint.testing.proof.plans import (
-    AnyFault,
     Change,
     Crash,
     Create,
     Delete,
-    Freeze,
-    Pass,
     Plan,
     Rotate,
     Starve,
@@ -63,7 +59,7 @@ from setpoint.testing.proof.process import Process, Subject
 from setpoint.testing.proof.seam import Seam, Token
 from setpoint.testing.proof.states import Masked, canonical
 from setpoint.testing.proof.store import actor
-from setpoint.testing.proof.trace import USER, Checkpoint, Run, State, Written
+from setpoint.testing.proof.trace import USER, Checkpoint, Run, State
 from setpoint.testing.virtual_time import LoopClock
 
 LABEL: Final = "proof.setpoint.dev/run"
@@ -114,7 +110,7 @@ class Ground:
 
     async def run(self, plan: Plan, *, reference: Run | None = None, probe_always: bool = False) -> Run:
         """Carry out one plan."""
-        run, began = Run(plan), _now()
+        run, began = Run(plan), now()
         async with self.namespace() as bounds:
             try:
                 await RealWorld(self, plan, run, bounds).carry_out(reference, probe_always=probe_always)
@@ -135,29 +131,16 @@ class Ground:
                 return "" if found is None else _other_manager(found.data)
 
 
-class RealWorld:
-    """One run."""
+class RealWorld(AnyWorld):
+    """One run, on a real cluster."""
 
     def __init__(self, ground: Ground, plan: Plan, run: Run, bounds: Bounds) -> None:
+        super().__init__(ground.make, ground.clouds, plan, run)
         self._ground = ground
-        self._make = ground.make
-        self._plan = plan
-        self._run = run
         self._bounds = bounds
         self.mirror = Mirror(ground.make().name)
         self._director = Director(plan, run, self)
-        self._processes: list[Process] = []
-        self._started = 0
-        self._orders: deque[tuple[Seam, Crash | Travel]] = deque()
-        self._ordered = asyncio.Event()
-        self._spawned: set[asyncio.Task[None]] = set()
-        self._over_at: int | None = None
-        self._is_probed = False
-        self._is_last = False
-        self._token: Token | None = None
-        self._outside_writes = 0
         self._kinds = {(each.api_version, each.kind): each for each in ground.resources.values()}
-        self._context = contextvars.copy_context()
 
     # ---- the run
 
@@ -230,27 +213,11 @@ class RealWorld:
             last = self._run.checkpoints[-1]
             await self._checkpoint(last.step, last.what, probe=False)
 
-    def _is_of_primary(self, step: Step) -> bool:
-        match step:
-            case Create(object=obj):
-                kind = obj["apiVersion"], obj["kind"]
-            case Change():
-                kind = step.api_version, step.kind
-            case _:
-                return False
-        return str(self._kinds.get(kind)) in self._ground.primaries
-
-    def _is_as_ever(self, reference: Run) -> bool:
-        """Whether nothing is left of the faults, so that all that follows would be as without them."""
-        last = self._run.checkpoints[-1]
-        if last.restless:
-            return True
-        if not self._is_probed or self._plan.is_racy:
-            return False
-        return any(point.step == last.step and point.state == last.state for point in reference.checkpoints)
+    def _is_primary(self, api_version: str, kind: str) -> bool:
+        return str(self._kinds.get((api_version, kind))) in self._ground.primaries
 
     async def _checkpoint(self, number: int, what: str, *, probe: bool) -> None:
-        began, looks, requests = _now(), len(self._run.looks), self._run.requests
+        began, looks, requests = now(), len(self._run.looks), self._run.requests
         self._is_last = number == len(self._plan.steps)
         why_not = await self._settle()
         self._note_writes()
@@ -258,7 +225,7 @@ class RealWorld:
             number,
             what,
             began,
-            _now(),
+            now(),
             not why_not,
             why_not,
             self.state(),
@@ -268,15 +235,15 @@ class RealWorld:
             bool(self._director.holding),
         )
         self._run.checkpoints.append(point)
-        self._run.line(_now(), "world", f"still after {what}" if not why_not else f"not still: {why_not}")
+        self._run.line(now(), "world", f"still after {what}" if not why_not else f"not still: {why_not}")
         if not why_not and number and (probe or (self._plan.faults and self._director.is_over)):
             point.restless = await self._probe(point, is_last=probe or self._is_last)
             self._note_writes()
 
     async def _settle(self, patience: float = _PATIENCE) -> str:
         """Wait until nothing stirs; why not, if it never comes to that."""
-        until, at_last = _now() + patience, _now() + _LONGEST
-        still_since = _now()
+        until, at_last = now() + patience, now() + _LONGEST
+        still_since = now()
         while True:
             await self._pause(0.05)
             while self._orders:
@@ -291,15 +258,15 @@ class RealWorld:
                 )
                 if wait:
                     why = "something is looked at again and again, and each time there is something to do"
-            now = _now()
+            moment = now()
             if why:
-                still_since = now
+                still_since = moment
             still_since = max(still_since, self.mirror.stirred_at)
-            if now - still_since >= _STILL:
+            if moment - still_since >= _STILL:
                 return ""
             if self._director.is_busy or self._director.holding:
-                until = now + patience
-            if now > min(until, at_last):
+                until = moment + patience
+            if moment > min(until, at_last):
                 return why or "it is never still"
 
     def _why_busy(self) -> str:
@@ -357,16 +324,6 @@ class RealWorld:
         self.mirror.manager = make().name
         self._start()
 
-    async def restart(self) -> None:
-        for process in list(self._processes):
-            await self._replace(process)
-
-    def place(self, faults: Iterable[AnyFault]) -> None:
-        self._director.place(faults)
-
-    async def freeze(self, fault: Freeze) -> None:
-        self._director.freeze(fault)
-
     async def settle(self, patience: float) -> str:
         del patience  # of a world in which an hour takes no time
         found = await self._settle()
@@ -383,13 +340,13 @@ class RealWorld:
 
     # ---- processes
 
-    def _start(self) -> None:
+    def _start(self) -> Process:
         self._started += 1
         by = f"operator {self._started}"
         way = Confined(self._ground.way, self._bounds, self._told, is_disturbed=True)
         seam = Seam(way, self._started, self._director)
         seam.token = self._token
-        began = datetime.now(UTC) - timedelta(seconds=_now())
+        began = datetime.now(UTC) - timedelta(seconds=now())
         process = Process(
             self._started,
             self._make,
@@ -402,15 +359,12 @@ class RealWorld:
         self._processes.append(process)
         process.is_starved = any(isinstance(fault, Starve) for fault in self._plan.faults)
         process.start()
-        self._run.line(_now(), by, "starts")
-
-    def crash(self, seam: Seam, fault: Crash | Travel) -> None:
-        self._orders.append((seam, fault))
-        self._ordered.set()
+        self._run.line(now(), by, "starts")
+        return process
 
     async def _obey(self, seam: Seam, fault: Crash | Travel) -> None:
         process = next(each for each in self._processes if each.seam is seam)
-        self._run.line(_now(), f"operator {process.number}", "dies")
+        self._run.line(now(), f"operator {process.number}", "dies")
         await process.kill()
         self._processes.remove(process)
         if isinstance(fault, Crash):
@@ -418,45 +372,7 @@ class RealWorld:
             await asyncio.sleep(fault.away)
         self._start()
 
-    async def _replace(self, process: Process) -> None:
-        await process.kill()
-        self._processes.remove(process)
-        self._start()
-
-    def _restart_ended(self) -> None:
-        """A process that ended is started again, as a kubelet does."""
-        for process in [each for each in self._processes if each.is_over]:
-            if process.failure and process.failure not in self._run.errors:
-                self._run.errors.append(process.failure)
-            self._processes.remove(process)
-            self._start()
-
-    async def _pause(self, seconds: float) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._ordered.wait()
-        self._ordered.clear()
-
     # ---- what faults may ask for
-
-    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work, context=self._context.copy())
-        self._spawned.add(task)
-        task.add_done_callback(self._spawned.discard)
-
-    async def act(self, steps: Iterable[Step], by: str) -> None:
-        token = actor.set(by)
-        try:
-            for step in steps:
-                self._run.line(_now(), by, str(step))
-                if isinstance(step, Pass):
-                    await asyncio.sleep(step.seconds)
-                    continue
-                status = await self._take(step)
-                if status >= 400:
-                    self._run.line(_now(), by, f"refused with {status}: {step}")
-        finally:
-            actor.reset(token)
 
     async def _take(self, step: Create | Change | Delete) -> int:
         match step:
@@ -479,15 +395,11 @@ class RealWorld:
         await response.close()
         return response.status
 
-    def look_at_all(self) -> None:
-        requests: dict[str, list[Request]] = {}
+    def _to_look_at(self) -> Iterable[tuple[str, Place]]:
         for place in self.mirror.requests():
             resource = self._ground.resources.get(_group_and_plural(place.resource))
             if resource is not None:
-                kind = f"{resource.kind}.{resource.group}"
-                requests.setdefault(kind, []).append(Request(place.namespace, place.name))
-        for process in self._processes:
-            process.look_at_all(requests)
+                yield f"{resource.kind}.{resource.group}", place
 
     async def compact(self) -> None:
         self._bounds.compacted = self.mirror.version
@@ -500,25 +412,6 @@ class RealWorld:
 
     async def guard(self, resource: str, fault: Unadmitted) -> Callable[[], Awaitable[None]]:
         raise NotImplementedError(f"{fault}: a webhook for {resource} would be of the whole cluster")
-
-    def step_clock(self, seam: Seam, seconds: float) -> None:
-        for process in self._processes:
-            if process.seam is seam:
-                process.clock.step(seconds)
-
-    def starve(self) -> None:
-        for process in self._processes:
-            process.is_starved = True
-
-    def rotate_token(self) -> None:
-        if self._token is not None:
-            self._token.rotate()
-
-    def hide(self, what: str, seconds: float) -> None:
-        _verb, name, thing = what.split(" ", 2)
-        for cloud in self._ground.clouds:
-            if cloud.name == name:
-                cloud.hide(thing, seconds)
 
     def template(self, resource: str, namespace: str, name: str) -> str:
         return self.mirror.template(resource, namespace, name)
@@ -547,14 +440,8 @@ class RealWorld:
             )
         self._run.lines.sort(key=lambda line: line.time)
 
-    def _written_outside(self, cloud: str, type_: str, id_: str, data: Mapping[str, Any]) -> None:
-        self._outside_writes += 1
+    def _stir(self) -> None:
         self.mirror.stirred += 1
-        encoded = msgspec.json.encode(data)
-        self._run.writes.append(
-            Written(_now(), actor.get(), type_, cloud, "", id_, self.revision, encoded, None)
-        )
-        self._run.line(_now(), cloud, f"{type_} {id_}")
 
 
 def _unheard(_text: str) -> None:
@@ -571,7 +458,3 @@ def _other_manager(data: bytes) -> str:
 def _group_and_plural(resource: str) -> tuple[str, str]:
     plural, _, group = resource.partition(".")
     return group, plural
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()

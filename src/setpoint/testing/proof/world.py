@@ -19,42 +19,38 @@ Started by ``prove.py``; the faults are ``director.py``'s, what is right or wron
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import gc
 import logging
 import random
 import tempfile
-from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from setpoint.controller.result import Request
 from setpoint.net import transport
 from setpoint.net.loopback import Loopback
 from setpoint.server.admission.calling import Caller, CallError, Target
 from setpoint.server.registry.resources import Resource
 from setpoint.server.server import ApiServer
 from setpoint.server.storage.protocol import Event, Place
+from setpoint.testing.proof.any_world import AnyWorld, now
 from setpoint.testing.proof.chance import seeded
 from setpoint.testing.proof.cloud import Cloud
 from setpoint.testing.proof.collector import Collector
 from setpoint.testing.proof.controllers import BuiltIn, Controllers, chosen
 from setpoint.testing.proof.director import Director
 from setpoint.testing.proof.plans import (
-    AnyFault,
     Change,
     Crash,
     Create,
     Delete,
-    Freeze,
     Overlap,
-    Pass,
     Plan,
     Rotate,
     Starve,
@@ -162,14 +158,12 @@ class Prepared:
         return run
 
 
-class World:
-    """One run."""
+class World(AnyWorld):
+    """One run, in virtual time."""
 
     def __init__(self, prepared: Prepared, plan: Plan, run: Run, names: random.Random) -> None:
+        super().__init__(prepared.make, prepared.clouds, plan, run)
         self._prepared = prepared
-        self._make = prepared.make
-        self._plan = plan
-        self._run = run
         self._clock = LoopClock()
         self._store = WorldStore(prepared.begin, self._written)
         self._server = ApiServer(clock=self._clock, source=names, token=_SHOWN, store=self._store)
@@ -179,23 +173,12 @@ class World:
         self._elects = plan.replicas > 1 or any(
             isinstance(fault, Overlap | Unrenewed) for fault in plan.faults
         )
-        self._processes: list[Process] = []
-        self._started = 0
-        self._orders: deque[tuple[Seam, Crash | Travel]] = deque()
-        self._ordered = asyncio.Event()
-        self._spawned: set[asyncio.Task[None]] = set()
         self._stirred = 0
-        self._over_at: int | None = None  # the step after which the faults were over
-        self._token: Token | None = None
-        self._is_probed = False
-        self._is_last = False
         self._resources: dict[tuple[str, str], Resource] = {}
         self._stored: dict[str, Resource] = {}
-        self._outside_writes = 0
         self._guards = 0
         self._built_in = BuiltIn(prepared.controllers)
         self._theirs: set[Place] = set()  # what the built-in controllers have made
-        self._context = contextvars.copy_context()
 
     # ---- the run
 
@@ -221,7 +204,7 @@ class World:
         """The server and its collector, for the time of the block; what was started in it ends with it."""
         for cloud in self._prepared.clouds:
             cloud.reset()
-            cloud.tell = _teller(self, cloud)
+            cloud.tell = partial(self._written_outside, cloud.name)
         async with self._server, self._built_in.running(self._server.transport(), self._clock):
             self.look_up()
             self._user = _User(self._server, self._resources)
@@ -242,26 +225,9 @@ class World:
             self._resources.setdefault((resource.api_version, resource.kind), resource)
             self._stored.setdefault(resource.stored, resource)
 
-    def _is_of_primary(self, step: Step) -> bool:
-        """Whether it makes or changes an object that the operator is for."""
-        match step:
-            case Create(object=obj):
-                kind = obj["apiVersion"], obj["kind"]
-            case Change():
-                kind = step.api_version, step.kind
-            case _:
-                return False
-        resource = self._resources.get(kind)
+    def _is_primary(self, api_version: str, kind: str) -> bool:
+        resource = self._resources.get((api_version, kind))
         return resource is not None and resource.stored in self._prepared.primaries
-
-    def _is_as_ever(self, reference: Run) -> bool:
-        """Whether nothing is left of the faults, so that all that follows would be as without them."""
-        last = self._run.checkpoints[-1]
-        if not last.is_settled or last.restless:
-            return True  # it has failed, and what follows follows from that
-        if not self._is_probed or self._plan.is_racy:
-            return False
-        return any(point.step == last.step and point.state == last.state for point in reference.checkpoints)
 
     async def _step(self, number: int, step: Step, *, probe: bool) -> None:
         if self._director.holding and not await self._let_go(step):
@@ -289,7 +255,7 @@ class World:
         return self._run.checkpoints[-1].is_settled
 
     async def _checkpoint(self, number: int, what: str, *, probe: bool) -> None:
-        began = _now()
+        began = now()
         looks, requests = len(self._run.looks), self._run.requests
         self._is_last = number == len(self._plan.steps)
         if self._is_last:
@@ -299,7 +265,7 @@ class World:
             number,
             what,
             began,
-            _now(),
+            now(),
             not why_not,
             why_not,
             self.state(),
@@ -309,7 +275,7 @@ class World:
             bool(self._director.holding or self._director.uncollected),
         )
         self._run.checkpoints.append(point)
-        self._run.line(_now(), "world", f"still after {what}" if not why_not else f"not still: {why_not}")
+        self._run.line(now(), "world", f"still after {what}" if not why_not else f"not still: {why_not}")
         if why_not:
             return
         if number and (probe or (self._plan.faults and self._director.is_over)):
@@ -317,7 +283,7 @@ class World:
 
     async def _settle(self, patience: float = PATIENCE) -> str:
         """Wait until nothing stirs; why not, if it never comes to that."""
-        until, at_last = _now() + patience, _now() + LONGEST
+        until, at_last = now() + patience, now() + LONGEST
         step = 0.02
         while True:
             await self._pause(step)
@@ -327,30 +293,30 @@ class World:
             self._restart_ended()
             self._count_leaders()
             why = self._why_busy()
-            if _now() > at_last:
+            if now() > at_last:
                 return why or "it is never still"
             if not why:
                 waits = [each.longest_wait(SEEN, self._stirred) for each in self._processes]
                 wait = max(waits, default=0.0)
                 if not wait:
                     return ""
-                if _now() > until:
+                if now() > until:
                     return "something is looked at again and again, and each time there is something to do"
                 step = wait + 0.01
                 continue
             if self._director.is_busy or self._director.holding:
-                until = _now() + patience
+                until = now() + patience
                 self._stirred += 1
-            elif _now() > until:
+            elif now() > until:
                 return why
-            elif self._director.uncollected and _now() > until - patience + 30:
+            elif self._director.uncollected and now() > until - patience + 30:
                 return ""  # it may be waiting for just that
             step = min(1.0, step * 1.5)
 
     def _count_leaders(self) -> None:
         leading = [str(each.number) for each in self._processes if self._elects and each.is_leading]
         if len(leading) > 1 and not self._run.overlaps:
-            self._run.overlaps.append(f"processes {' and '.join(leading)} lead at {_now():.1f} s")
+            self._run.overlaps.append(f"processes {' and '.join(leading)} lead at {now():.1f} s")
 
     def _why_busy(self) -> str:
         if self._director.is_busy or (self._is_last and self._director.holding):
@@ -409,16 +375,6 @@ class World:
         self._make = make
         self._start()
 
-    async def restart(self) -> None:
-        for process in list(self._processes):
-            await self._replace(process)
-
-    def place(self, faults: Iterable[AnyFault]) -> None:
-        self._director.place(faults)
-
-    async def freeze(self, fault: Freeze) -> None:
-        self._director.freeze(fault)
-
     async def settle(self, patience: float) -> str:
         return await self._settle(patience)
 
@@ -449,7 +405,7 @@ class World:
             seam.old_resources, seam.is_old_allowed = fault.resources, fault.allowed
         process.is_starved = any(isinstance(fault, Starve) for fault in self._plan.faults)
         process.start()
-        self._run.line(_now(), f"operator {process.number}", "starts")
+        self._run.line(now(), f"operator {process.number}", "starts")
         return process
 
     async def _start_in_the_past(self, fault: Travel) -> None:
@@ -470,13 +426,9 @@ class World:
             await old.__aexit__(None, None, None)
             seam.is_behind = False
 
-    def crash(self, seam: Seam, fault: Crash | Travel) -> None:
-        self._orders.append((seam, fault))
-        self._ordered.set()
-
     async def _obey(self, seam: Seam, fault: Crash | Travel) -> None:
         process = next(each for each in self._processes if each.seam is seam)
-        self._run.line(_now(), f"operator {process.number}", "dies")
+        self._run.line(now(), f"operator {process.number}", "dies")
         await process.kill()
         self._processes.remove(process)
         if isinstance(fault, Travel):
@@ -487,56 +439,16 @@ class World:
         await asyncio.sleep(fault.away)
         self._start()
 
-    async def _replace(self, process: Process) -> None:
-        await process.kill()
-        self._processes.remove(process)
-        self._start()
-
-    def _restart_ended(self) -> None:
-        """A process that ended is started again, as a kubelet does."""
-        for process in [each for each in self._processes if each.is_over]:
-            if process.failure and process.failure not in self._run.errors:
-                self._run.errors.append(process.failure)
-            self._processes.remove(process)
-            self._start()
-
-    async def _pause(self, seconds: float) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._ordered.wait()
-        self._ordered.clear()
-
     # ---- what faults may ask for
 
-    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        # Faults strike in the operator's task, and their work must not die with it.
-        task = asyncio.get_running_loop().create_task(work, context=self._context.copy())
-        self._spawned.add(task)
-        task.add_done_callback(self._spawned.discard)
+    async def _take(self, step: Create | Change | Delete) -> int:
+        return await self._user.act(step)
 
-    async def act(self, steps: tuple[Step, ...], by: str) -> None:
-        token = actor.set(by)
-        try:
-            for step in steps:
-                self._run.line(_now(), by, str(step))
-                if isinstance(step, Pass):
-                    await asyncio.sleep(step.seconds)
-                    continue
-                status = await self._user.act(step)
-                if status >= 400:
-                    self._run.line(_now(), by, f"refused with {status}: {step}")
-        finally:
-            actor.reset(token)
-
-    def look_at_all(self) -> None:
-        requests: dict[str, list[Request]] = {}
-        for place in [record.place for record in self._store.snapshot().records]:
-            resource = self._stored.get(place.resource)
-            if resource is not None and place not in self._beginning:
-                kind = f"{resource.kind}.{resource.group}"
-                requests.setdefault(kind, []).append(Request(place.namespace, place.name))
-        for process in self._processes:
-            process.look_at_all(requests)
+    def _to_look_at(self) -> Iterable[tuple[str, Place]]:
+        for record in self._store.snapshot().records:
+            resource = self._stored.get(record.place.resource)
+            if resource is not None and record.place not in self._beginning:
+                yield f"{resource.kind}.{resource.group}", record.place
 
     async def compact(self) -> None:
         await self._store.compact(self._store.revision)
@@ -572,25 +484,6 @@ class World:
         else:
             self._collector.unblock()
 
-    def step_clock(self, seam: Seam, seconds: float) -> None:
-        for process in self._processes:
-            if process.seam is seam:
-                process.clock.step(seconds)
-
-    def starve(self) -> None:
-        for process in self._processes:
-            process.is_starved = True
-
-    def rotate_token(self) -> None:
-        if self._token is not None:
-            self._token.rotate()
-
-    def hide(self, what: str, seconds: float) -> None:
-        _verb, name, thing = what.split(" ", 2)
-        for cloud in self._prepared.clouds:
-            if cloud.name == name:
-                cloud.hide(thing, seconds)
-
     def template(self, resource: str, namespace: str, name: str) -> str:
         return self._collector.template(resource, namespace, name)
 
@@ -625,15 +518,8 @@ class World:
             self._run.line(now, "server", f"{event.type} {' '.join(record.place)} (by {by})")
         self._collector.told(event)
 
-    def written_outside(self, cloud: str, type_: str, id_: str, data: Mapping[str, Any]) -> None:
-        self._outside_writes += 1
+    def _stir(self) -> None:
         self._stirred += 1
-        self._run.writes.append(
-            Written(
-                _now(), actor.get(), type_, cloud, "", id_, self.revision, msgspec.json.encode(data), None
-            )
-        )
-        self._run.line(_now(), cloud, f"{type_} {id_}")
 
     async def _collect(self, method: str, place: Place, body: Any) -> None:
         resource = self._stored.get(place.resource)
@@ -745,10 +631,6 @@ def _is_established(store: WorldStore, name: str) -> bool:
     return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
 
 
-def _teller(world: World, cloud: Cloud) -> Callable[[str, str, Mapping[str, Any]], None]:
-    return lambda type_, id_, data: world.written_outside(cloud.name, type_, id_, data)
-
-
 def _note(context: dict[str, Any], run: Run) -> None:
     """An error that nobody awaited; that a thread was told to end when its process was killed is none."""
     if not isinstance(context.get("exception"), CancelledError):
@@ -762,7 +644,3 @@ def _told(context: dict[str, Any]) -> str:
         if error
         else str(context.get("message"))
     )
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()

@@ -1,0 +1,205 @@
+"""What a run does in any world, in virtual time or on a real cluster: processes die, steps are taken.
+
+``world.py`` and ``real_world.py`` say how a process is started, how a step is asked for and when all is
+still.  What a fault may ask for is ``director.Stage``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from setpoint.controller.result import Request
+from setpoint.server.storage.protocol import Place
+from setpoint.testing.proof.cloud import Cloud
+from setpoint.testing.proof.director import Director
+from setpoint.testing.proof.plans import (
+    AnyFault,
+    Change,
+    Crash,
+    Create,
+    Delete,
+    Freeze,
+    Pass,
+    Plan,
+    Step,
+    Travel,
+)
+from setpoint.testing.proof.process import Process, Subject
+from setpoint.testing.proof.seam import Seam, Token
+from setpoint.testing.proof.store import actor
+from setpoint.testing.proof.trace import Run, Written
+
+
+class AnyWorld(ABC):
+    """One run."""
+
+    def __init__(self, make: Callable[[], Subject], clouds: Sequence[Cloud], plan: Plan, run: Run) -> None:
+        self._make = make
+        self._clouds = clouds
+        self._plan = plan
+        self._run = run
+        self._director: Director  # made by who is a whole world
+        self._processes: list[Process] = []
+        self._started = 0
+        self._orders: deque[tuple[Seam, Crash | Travel]] = deque()
+        self._ordered = asyncio.Event()
+        self._spawned: set[asyncio.Task[None]] = set()
+        self._over_at: int | None = None  # the step after which the faults were over
+        self._token: Token | None = None
+        self._is_probed = False
+        self._is_last = False
+        self._outside_writes = 0
+        self._context = contextvars.copy_context()
+
+    @property
+    @abstractmethod
+    def revision(self) -> int:
+        """How much was written so far."""
+
+    @abstractmethod
+    def _start(self) -> Process:
+        """Start one more process."""
+
+    @abstractmethod
+    def _stir(self) -> None:
+        """Something has changed."""
+
+    @abstractmethod
+    async def _take(self, step: Create | Change | Delete) -> int:
+        """Ask the server for it, undisturbed; the status of its answer."""
+
+    @abstractmethod
+    def _is_primary(self, api_version: str, kind: str) -> bool:
+        """Whether the operator is for objects of this kind."""
+
+    @abstractmethod
+    def _to_look_at(self) -> Iterable[tuple[str, Place]]:
+        """All that a controller may be for: ``Kind.group``, and where it is."""
+
+    # ---- the run
+
+    def _is_of_primary(self, step: Step) -> bool:
+        """Whether it makes or changes an object that the operator is for."""
+        match step:
+            case Create(object=obj):
+                return self._is_primary(obj["apiVersion"], obj["kind"])
+            case Change():
+                return self._is_primary(step.api_version, step.kind)
+            case _:
+                return False
+
+    def _is_as_ever(self, reference: Run) -> bool:
+        """Whether nothing is left of the faults, so that all that follows would be as without them."""
+        last = self._run.checkpoints[-1]
+        if not last.is_settled or last.restless:
+            return True  # it has failed, and what follows follows from that
+        if not self._is_probed or self._plan.is_racy:
+            return False
+        return any(point.step == last.step and point.state == last.state for point in reference.checkpoints)
+
+    # ---- by hand (``lab.py``, ``real_lab.py``)
+
+    async def restart(self) -> None:
+        for process in list(self._processes):
+            await self._replace(process)
+
+    def place(self, faults: Iterable[AnyFault]) -> None:
+        self._director.place(faults)
+
+    async def freeze(self, fault: Freeze) -> None:
+        self._director.freeze(fault)
+
+    # ---- processes
+
+    def crash(self, seam: Seam, fault: Crash | Travel) -> None:
+        self._orders.append((seam, fault))
+        self._ordered.set()
+
+    async def _replace(self, process: Process) -> None:
+        await process.kill()
+        self._processes.remove(process)
+        self._start()
+
+    def _restart_ended(self) -> None:
+        """A process that ended is started again, as a kubelet does."""
+        for process in [each for each in self._processes if each.is_over]:
+            if process.failure and process.failure not in self._run.errors:
+                self._run.errors.append(process.failure)
+            self._processes.remove(process)
+            self._start()
+
+    async def _pause(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._ordered.wait()
+        self._ordered.clear()
+
+    # ---- what faults may ask for
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        # Faults strike in the operator's task, and their work must not die with it.
+        task = asyncio.get_running_loop().create_task(work, context=self._context.copy())
+        self._spawned.add(task)
+        task.add_done_callback(self._spawned.discard)
+
+    async def act(self, steps: Iterable[Step], by: str) -> None:
+        token = actor.set(by)
+        try:
+            for step in steps:
+                self._run.line(now(), by, str(step))
+                if isinstance(step, Pass):
+                    await asyncio.sleep(step.seconds)
+                    continue
+                status = await self._take(step)
+                if status >= 400:
+                    self._run.line(now(), by, f"refused with {status}: {step}")
+        finally:
+            actor.reset(token)
+
+    def look_at_all(self) -> None:
+        requests: dict[str, list[Request]] = {}
+        for kind, place in self._to_look_at():
+            requests.setdefault(kind, []).append(Request(place.namespace, place.name))
+        for process in self._processes:
+            process.look_at_all(requests)
+
+    def step_clock(self, seam: Seam, seconds: float) -> None:
+        for process in self._processes:
+            if process.seam is seam:
+                process.clock.step(seconds)
+
+    def starve(self) -> None:
+        for process in self._processes:
+            process.is_starved = True
+
+    def rotate_token(self) -> None:
+        if self._token is not None:
+            self._token.rotate()
+
+    def hide(self, what: str, seconds: float) -> None:
+        _verb, name, thing = what.split(" ", 2)
+        for cloud in self._clouds:
+            if cloud.name == name:
+                cloud.hide(thing, seconds)
+
+    # ---- what happened
+
+    def _written_outside(self, cloud: str, type_: str, id_: str, data: Mapping[str, Any]) -> None:
+        self._outside_writes += 1
+        self._stir()
+        self._run.writes.append(
+            Written(now(), actor.get(), type_, cloud, "", id_, self.revision, msgspec.json.encode(data), None)
+        )
+        self._run.line(now(), cloud, f"{type_} {id_}")
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
