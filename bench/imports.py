@@ -1,7 +1,7 @@
 """What it costs to import Setpoint and the models most programs need, against its two largest libraries.
 
 Each measurement is a fresh process, in which the interpreter's own start is not counted and every module
-is found compiled, as after an install; contestants take turns, and the medians are compared.
+is found compiled, as after an install; contestants take turns, and the median of the rounds' ratios counts.
 
     python -m bench.imports
 """
@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import json
 import tempfile
+from functools import partial
 from statistics import median
 from typing import Any
 
-from bench.measure import in_fresh_process
+from bench.measure import compared, in_fresh_process, in_turn
 
 ROUNDS = 15
 OURS = "import setpoint, setpoint.kube.apps.v1, setpoint.kube.core.v1"
@@ -39,17 +40,15 @@ def check(compiled: str) -> None:
 def main() -> None:
     with tempfile.TemporaryDirectory() as compiled:
         check(compiled)
-        cpu_seconds(YARDSTICK, compiled)  # now everything is compiled
-        ours, yardstick = [], []
-        for _ in range(ROUNDS):
-            ours.append(cpu_seconds(OURS, compiled))
-            yardstick.append(cpu_seconds(YARDSTICK, compiled))
+        pairs = in_turn(
+            ROUNDS, partial(cpu_seconds, OURS, compiled), partial(cpu_seconds, YARDSTICK, compiled)
+        )
     print(
         json.dumps(
             {
                 "bench": "imports",
-                "milliseconds": round(median(ours) * 1000, 1),
-                "times_yardstick": round(median(ours) / median(yardstick), 2),
+                "milliseconds": round(median(ours for ours, _ in pairs) * 1000, 1),
+                **compared(pairs),
                 "times_yardstick_at_most": 1.5,
             }
         )

@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 
@@ -38,6 +39,22 @@ def best_of(rounds: int, contestants: Mapping[str, Callable[[], object]]) -> dic
         for name, work in contestants.items():
             best[name] = min(best[name], cpu_seconds(work))
     return best
+
+
+def in_turn(
+    rounds: int, ours: Callable[[], float], yardstick: Callable[[], float]
+) -> list[tuple[float, float]]:
+    """The CPU seconds of both, in each round; the first round, in which everything is new, is not counted.
+
+    The shorter the turns, the more surely the machine is as quick for one as for the other.
+    """
+    return [(ours(), yardstick()) for _ in range(rounds + 1)][1:]
+
+
+def compared(pairs: list[tuple[float, float]]) -> dict[str, Any]:
+    """How dear ours is, and each round's ratio, so that everyone can see how far they lie apart."""
+    rounds = [round(ours / yardstick, 3) for ours, yardstick in pairs]
+    return {"times_yardstick": median(rounds), "rounds": rounds}
 
 
 def in_fresh_process(*arguments: str) -> Any:

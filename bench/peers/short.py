@@ -20,9 +20,8 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from bench import imports
 from bench.measure import in_fresh_process
-from bench.peers import queue, sync, watch
+from bench.peers import sync, watch
 from bench.peers.contestants import Contestant
 from bench.peers.servers import Recorded, expected_of_recording, recorded
 
@@ -31,11 +30,9 @@ MOST: Final = 1.3
 ROUNDS: Final = 5
 OBJECTS: Final = 10_000
 CHANGED: Final = 500
-EVENTS: Final = 12_000
-KEYS: Final = 300_000
-MANY_KEYS: Final = 1_500_000  # of the yardstick, which is so quick that fewer say little
+EVENTS: Final = 30_000
 
-Cpu = Callable[[], float]
+Rounds = Callable[[], list[float]]  # the ratio of each: ours to the yardstick
 
 
 _running: Final = ExitStack()  # the recorded servers, until all is measured
@@ -59,25 +56,23 @@ def _watch(program: str) -> float:
     return found["cpu_microseconds"]
 
 
-def _queue(program: str, keys: int) -> float:
-    return queue.drain(Contestant(program, program), keys)["cpu"] / keys
+def _in_turn(cpu: Callable[[str], float]) -> list[float]:
+    """Each in a process of its own, one after the other."""
+    return [cpu("setpoint") / cpu("yardstick") for _ in range(ROUNDS)]
 
 
-def _look(who: str) -> float:
-    return float(in_fresh_process("-m", "bench.look", who))
+def _alone(module: str) -> list[float]:
+    """Those of a bench whose contestants share a process."""
+    found: list[float] = in_fresh_process("-m", module)["rounds"]
+    return found
 
 
-def _imports(statement: str) -> float:
-    timed = f"import time; t = time.process_time(); {statement}; print(time.process_time() - t)"
-    return float(in_fresh_process("-c", timed))
-
-
-CASES: Final[dict[str, tuple[Cpu, Cpu]]] = {
-    "sync": (partial(_sync, "setpoint"), partial(_sync, "yardstick")),
-    "watch": (partial(_watch, "setpoint"), partial(_watch, "yardstick")),
-    "queue": (partial(_queue, "setpoint", KEYS), partial(_queue, "yardstick", MANY_KEYS)),
-    "look": (partial(_look, "ours"), partial(_look, "yardstick")),
-    "imports": (partial(_imports, imports.OURS), partial(_imports, imports.YARDSTICK)),
+CASES: Final[dict[str, Rounds]] = {
+    "sync": partial(_in_turn, _sync),
+    "watch": partial(_in_turn, _watch),
+    "queue": partial(_alone, "bench.workqueue"),
+    "look": partial(_alone, "bench.look"),
+    "imports": partial(_alone, "bench.imports"),
 }
 
 
@@ -91,11 +86,11 @@ def _compare(*, write: bool) -> int:
     baselines: dict[str, float] = tomllib.loads(BASELINES.read_text()) if BASELINES.exists() else {}
     measured: dict[str, float] = {}
     dearer = []
-    for name, (ours, yardstick) in CASES.items():
-        ratios = [_ratio(ours, yardstick) for _ in range(ROUNDS)]
+    for name, rounds in CASES.items():
+        ratios = rounds()
         most = baselines.get(name, float("inf")) * MOST
         if median(ratios) > most and not write:
-            ratios += [_ratio(ours, yardstick) for _ in range(ROUNDS)]
+            ratios += rounds()
         measured[name] = round(median(ratios), 3)
         said = {
             "short": name,
@@ -115,10 +110,6 @@ def _compare(*, write: bool) -> int:
             "If that is worth its price: python -m bench --short --write"
         )
     return len(dearer)
-
-
-def _ratio(ours: Cpu, yardstick: Cpu) -> float:
-    return ours() / yardstick()
 
 
 def _write(measured: dict[str, float]) -> None:
