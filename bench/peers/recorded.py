@@ -197,11 +197,12 @@ class Server:
             _send_json(to, 404, {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 404})
 
     def _watch(self, to: ssl.SSLSocket, kind: str, encoding: str, *, is_list: bool) -> None:
+        # Encoded before anything is said: whoever is synced waits for events, and never for this process.
+        changes = self._recording.changes(kind, encoding) if kind and self._recording.events else b""
         _send(to, [_head(encoding, None)])
         if kind and is_list:
             _send(to, [self._recording.streamed(kind, encoding)])
-        if kind and self._recording.events:
-            changes = self._recording.changes(kind, encoding)
+        if changes:
             self.go.wait()
             _send(to, [changes])
         to.recv(1)  # until it leaves
