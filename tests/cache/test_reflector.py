@@ -65,10 +65,11 @@ class Run:
 
 def _brief(effect: Effect) -> list[str]:
     match effect:
-        case Put(one) | Drop(one):
-            return [f"{type(effect).__name__} {one.metadata.name} {one.metadata.resource_version}"]
-        case Stage(several):
-            return [f"Stage {one.metadata.name} {one.metadata.resource_version}" for one in several]
+        case Drop(one):
+            return [f"Drop {one.metadata.name} {one.metadata.resource_version}"]
+        case Stage(several) | Put(several):
+            what = type(effect).__name__
+            return [f"{what} {one.metadata.name} {one.metadata.resource_version}" for one in several]
         case Swap(version) | Reach(version):
             return [f"{type(effect).__name__} {version}"]
         case _:

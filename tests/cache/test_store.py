@@ -118,6 +118,17 @@ def test_an_object_is_added_updated_and_deleted() -> None:
     assert (len(writer.store), writer.store.bytes, writer.store.version) == (0, 0, "103")
 
 
+def test_of_several_changes_at_once_each_is_seen_in_its_order() -> None:
+    writer = filled(snapshot("a", 50))
+    seen = writer.put(snapshot("b", 101), snapshot("a", 102), snapshot("b", 103), snapshot("a", 50))
+    assert seen == [
+        Seen("ADDED", None, snapshot("b", 101)),
+        Seen("UPDATED", snapshot("a", 50), snapshot("a", 102)),
+        Seen("UPDATED", snapshot("b", 101), snapshot("b", 103)),
+    ]
+    assert (len(writer.store), writer.store.version) == (2, "103")
+
+
 def test_the_same_event_again_changes_nothing() -> None:
     writer = filled()
     writer.put(snapshot("a", 101))

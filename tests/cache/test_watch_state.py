@@ -68,7 +68,7 @@ def test_what_a_stream_brings_first_is_staged() -> None:
 
 
 def test_a_change_during_the_stream_is_staged_over_what_was_and_a_deletion_taken_out() -> None:
-    state, effects = advance(begin(), Changed(A))
+    state, effects = advance(begin(), Changed((A,)))
     assert (state, effects) == (Streaming(Known(), is_settling=True), [Stage((A,))])
     assert advance(begin(), Removed(A)) == (state, [Unstage(A.key)])
     assert advance(state, Sent((B,))) == (state, [Stage((B,))]), "and the bookmark stays due"
@@ -78,7 +78,7 @@ def test_the_bookmark_at_the_end_swaps_all_in_and_the_stream_goes_on_as_the_watc
     state, effects = advance(begin(), Marked("9", ends_list=True))
     assert effects == [Swap("9")]
     assert state == Watching("9", Known(version="9"))
-    assert advance(state, Changed(snapshot("a", 10)))[1] == [Put(snapshot("a", 10))]
+    assert advance(state, Changed((snapshot("a", 10),)))[1] == [Put((snapshot("a", 10),))]
 
 
 def test_another_bookmark_ends_no_list() -> None:
@@ -153,16 +153,21 @@ def test_a_list_that_breaks_off_is_forgotten(how: How) -> None:
 
 def test_a_watch_puts_and_drops_and_remembers_how_far_it_came() -> None:
     state: State = Watching("4", Known(version="4"))
-    state, effects = advance(state, Changed(A))
-    assert (state, effects) == (Watching("5", Known(version="4")), [Put(A)])
+    state, effects = advance(state, Changed((A,)))
+    assert (state, effects) == (Watching("5", Known(version="4")), [Put((A,))])
     state, effects = advance(state, Removed(B))
     assert (state, effects) == (Watching("6", Known(version="4")), [Drop(B)])
     state, effects = advance(state, Marked("8"))
     assert (state, effects) == (Watching("8", Known(version="4")), [Reach("8")])
 
 
+def test_what_came_at_once_is_put_at_once_and_the_latest_version_counts() -> None:
+    state, effects = advance(Watching("4", Known()), Changed((B, A)))
+    assert (state, effects) == (Watching("6", Known()), [Put((B, A))])
+
+
 def test_an_event_from_the_past_does_not_move_the_watch_back() -> None:
-    assert advance(Watching("9", Known()), Changed(A))[0] == Watching("9", Known())
+    assert advance(Watching("9", Known()), Changed((A,)))[0] == Watching("9", Known())
     assert advance(Watching("9", Known()), Marked("7"))[0] == Watching("9", Known())
 
 
@@ -356,7 +361,7 @@ class World:
 
 
 def _said(kind: str, now: Snapshot) -> Said:
-    return Removed(now) if kind == "DELETED" else Changed(now)
+    return Removed(now) if kind == "DELETED" else Changed((now,))
 
 
 class Driver:
@@ -466,8 +471,8 @@ class Driver:
     def _carry_out(self, effect: Effect) -> None:
         writer = self.writer
         match effect:
-            case Put(now):
-                self.heard += writer.put(now)
+            case Put(snapshots):
+                self.heard += writer.put(*snapshots)
             case Drop(now):
                 self.heard += writer.drop(now)
             case Reach(version):

@@ -26,6 +26,7 @@ from setpoint.server.server import ApiServer
 Json = dict[str, Any]
 Answerer = Callable[[Json], Json]
 _HOOKS = "/apis/admissionregistration.k8s.io/v1/{}webhookconfigurations"
+_POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmission{}"
 _MAPS = "/api/v1/namespaces/default/configmaps"
 _PODS = "/api/v1/namespaces/default/pods"
 _POD = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "a", "image": "b"}]}}
@@ -277,6 +278,20 @@ def test_who_enforces_a_level_is_warned_of_it_too() -> None:
     policy, errors = policy_of({"pod-security.kubernetes.io/enforce": "restricted"})
     assert not errors
     assert str(policy.warn) == "restricted:latest"
+
+
+async def test_messages_that_cost_too_much_together_refuse_what_holds() -> None:
+    dear = "sets.contains(lists.range(700), lists.range(700))"  # twice is what one expression may cost
+    rules = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["configmaps"]}
+    validation = {"expression": "true", "messageExpression": f"{dear} && {dear} ? 'a' : 'b'"}
+    spec = {"matchConstraints": {"resourceRules": [rules]}, "validations": [validation] * 11}
+    async with ApiServer() as server:
+        await made(server, _POLICIES.format("policies"), {"metadata": {"name": "dear"}, "spec": spec})
+        bound = {"policyName": "dear", "validationActions": ["Deny"]}
+        await made(server, _POLICIES.format("policybindings"), {"metadata": {"name": "dear"}, "spec": bound})
+        status, said = await ask(server, "POST", _MAPS, {"metadata": {"name": "a"}})
+        assert status == 422
+        assert "failed messageExpression: validation failed due to running out" in said["message"]
 
 
 async def test_quotas_are_charged_once_by_writes_that_meet() -> None:

@@ -207,8 +207,8 @@ class Informer:
 
     def _carry_out(self, effect: Effect) -> None:
         match effect:
-            case Put(snapshot):
-                self._deliver(self._writer.put(snapshot))
+            case Put(snapshots):
+                self._deliver(self._writer.put(*snapshots))
             case Drop(snapshot):
                 self._deliver(self._writer.drop(snapshot))
             case Stage(snapshots):

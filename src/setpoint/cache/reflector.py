@@ -200,23 +200,25 @@ class Reflector:
         return True
 
     def _said(self, frames: Sequence[Frame]) -> Iterator[Said]:
-        """What frames say; of a streamed list, all at once that arrived at once."""
-        sent: list[Snapshot] = []
+        """What frames say; at once, what arrived at once and is of one sort."""
+        held: list[Snapshot] = []
+        sort: type[Sent | Changed] = Changed
         for frame in frames:
-            if frame.type == "ADDED" and isinstance(self.state, Streaming):
-                sent.append(self._snapshot(frame.metadata, frame.object))
-                continue
-            if sent:
-                yield Sent(tuple(sent))
-                sent = []
-            if frame.type == "BOOKMARK":
-                yield Marked(frame.metadata.resource_version, frame.ends_initial_events)
-            elif frame.type == "DELETED":
+            kind = frame.type
+            now = Sent if kind == "ADDED" and isinstance(self.state, Streaming) else Changed
+            is_object = kind in {"ADDED", "MODIFIED"}
+            if held and not (is_object and now is sort):
+                yield sort(tuple(held))
+                held = []
+            if is_object:
+                sort = now
+                held.append(self._snapshot(frame.metadata, frame.object))
+            elif kind == "DELETED":
                 yield Removed(self._snapshot(frame.metadata, frame.object))
             else:
-                yield Changed(self._snapshot(frame.metadata, frame.object))
-        if sent:
-            yield Sent(tuple(sent))
+                yield Marked(frame.metadata.resource_version, frame.ends_initial_events)
+        if held:
+            yield sort(tuple(held))
 
     def _snapshot(self, metadata: Metadata, data: bytes) -> Snapshot:
         self._sharing.share(metadata)

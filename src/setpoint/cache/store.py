@@ -26,7 +26,7 @@ from setpoint.api.selectors import FieldSelection, LabelSelection
 from setpoint.api.wire import Snapshot
 from setpoint.cache.index import Index, by_owner
 from setpoint.cache.paths import has_fields
-from setpoint.cache.versions import is_older, later
+from setpoint.cache.versions import is_older, later, latest
 
 REMEMBERED_DELETIONS = 1_000
 
@@ -234,30 +234,33 @@ class Writer:
 
     # A change at a time.
 
-    def put(self, snapshot: Snapshot) -> list[Seen]:
-        """The object is now as given."""
-        contents, metadata = self._contents, snapshot.metadata
-        namespace, name, version = metadata.namespace, metadata.name, metadata.resource_version
-        self.reach(version)
-        held = contents.objects.get(namespace)
-        old = None if held is None else held.get(name)
-        if old is None:
-            absent_at = self._gone.get(metadata.key, self._absent_at)
-            if version and (version == absent_at or is_older(version, absent_at)):
-                return []
-            seen = [Seen("ADDED", None, snapshot)]
-        elif _is_same(old, snapshot) or is_older(version, old.metadata.resource_version):
-            return []
-        elif old.metadata.uid != metadata.uid:
-            seen = [Seen("DELETED", old, None), Seen("ADDED", None, snapshot)]
-        else:
-            seen = [Seen("UPDATED", old, snapshot)]
-        if held is None:
-            held = contents.objects[namespace] = {}
-        held[name] = snapshot
-        contents.size += len(snapshot.data) - (len(old.data) if old is not None else 0)
-        for index in contents.all_indexes():
-            index.put(snapshot)
+    def put(self, *snapshots: Snapshot) -> list[Seen]:
+        """The objects are now as given, one after the other."""
+        contents = self._contents
+        contents.version = latest(contents.version, snapshots)
+        indexes, seen = contents.all_indexes(), list[Seen]()
+        for snapshot in snapshots:
+            metadata = snapshot.metadata
+            namespace, name, version = metadata.namespace, metadata.name, metadata.resource_version
+            held = contents.objects.get(namespace)
+            old = None if held is None else held.get(name)
+            if old is None:
+                absent_at = self._gone.get(metadata.key, self._absent_at)
+                if version and (version == absent_at or is_older(version, absent_at)):
+                    continue
+                seen.append(Seen("ADDED", None, snapshot))
+            elif _is_same(old, snapshot) or is_older(version, old.metadata.resource_version):
+                continue
+            elif old.metadata.uid != metadata.uid:
+                seen += Seen("DELETED", old, None), Seen("ADDED", None, snapshot)
+            else:
+                seen.append(Seen("UPDATED", old, snapshot))
+            if held is None:
+                held = contents.objects[namespace] = {}
+            held[name] = snapshot
+            contents.size += len(snapshot.data) - (len(old.data) if old is not None else 0)
+            for index in indexes:
+                index.put(snapshot)
         return seen
 
     def drop(self, snapshot: Snapshot) -> list[Seen]:

@@ -7,6 +7,10 @@ waiting for equality, with a bound.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from setpoint.api.wire import Snapshot
+
 
 def number(version: str) -> int | None:
     """The version as a number; None where it is none, and cannot be compared."""
@@ -25,3 +29,10 @@ def is_older(version: str, than: str) -> bool:
 def later(one: str, other: str) -> str:
     """The later of two versions; where they cannot be compared, the one said last."""
     return one if is_older(other, one) else other
+
+
+def latest(version: str, snapshots: Iterable[Snapshot]) -> str:
+    """The latest of a version and those of objects, in the order in which they were said."""
+    for snapshot in snapshots:
+        version = later(version, snapshot.metadata.resource_version)
+    return version

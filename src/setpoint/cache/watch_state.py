@@ -28,7 +28,7 @@ from typing import TypeAlias
 
 from setpoint.api.names import Key
 from setpoint.api.wire import Snapshot
-from setpoint.cache.versions import is_older, later
+from setpoint.cache.versions import is_older, later, latest
 
 STALLS = 3  # silent connections in a row, then the watch itself is doubted: its version may lie in the future
 DOUBTS = 5  # lists in a row that are older than the store, before one is believed
@@ -120,9 +120,9 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """An object was added or modified."""
+    """Objects were added or modified, in this order."""
 
-    snapshot: Snapshot
+    snapshots: tuple[Snapshot, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,9 +226,9 @@ class Doubt:
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """The object is now as given."""
+    """The objects are now as given; one that is given twice, as the last time."""
 
-    snapshot: Snapshot
+    snapshots: tuple[Snapshot, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,8 +254,8 @@ Effect: TypeAlias = Stage | Unstage | Forget | Swap | Doubt | Put | Drop | Reach
 def advance(state: State, said: Said, timing: Timing = TIMING) -> tuple[State, list[Effect]]:
     """The next state, and what the store must do."""
     match state, said:
-        case Watching(), Changed(snapshot):
-            return _seen(state, snapshot), [Put(snapshot)]
+        case Watching(), Changed(snapshots):
+            return _seen(state, *snapshots), [Put(snapshots)]
         case Watching(), Removed(snapshot):
             return _seen(state, snapshot), [Drop(snapshot)]
         case Watching(), Marked(version):
@@ -275,8 +275,8 @@ def advance(state: State, said: Said, timing: Timing = TIMING) -> tuple[State, l
 
         case Streaming(), Sent(snapshots):
             return state, [Stage(snapshots)]
-        case Streaming(), Changed(snapshot):
-            return _settling(state), [Stage((snapshot,))]
+        case Streaming(), Changed(snapshots):
+            return _settling(state), [Stage(snapshots)]
         case Streaming(), Removed(snapshot):
             return _settling(state), [Unstage(snapshot.key)]
         case Streaming(known), Marked(version, ends_list=True):
@@ -307,8 +307,8 @@ def advance(state: State, said: Said, timing: Timing = TIMING) -> tuple[State, l
     raise AssertionError(f"{said!r} cannot be said while {state!r}")
 
 
-def _seen(state: Watching, snapshot: Snapshot) -> Watching:
-    return Watching(later(state.version, snapshot.metadata.resource_version), state.known)
+def _seen(state: Watching, *snapshots: Snapshot) -> Watching:
+    return Watching(latest(state.version, snapshots), state.known)
 
 
 def _settling(state: Streaming) -> Streaming:

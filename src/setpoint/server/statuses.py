@@ -96,6 +96,7 @@ class FieldError:
     path: str  # as in spec.containers[0].image
     detail: str = ""
     value: Any = field(default=OMITTED, repr=False)
+    is_excused: bool = False  # it was so before, and is only warned about
 
     @property
     def body(self) -> str:

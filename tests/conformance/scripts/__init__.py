@@ -22,6 +22,7 @@ from tests.conformance.scripts import (
     serving,
     spending,
     tokens,
+    transitions,
     versions,
     writing,
 )
@@ -35,6 +36,7 @@ SCRIPTS = [
     *costs.SCRIPTS,
     *expressions.SCRIPTS,
     *spending.SCRIPTS,
+    *transitions.SCRIPTS,
     *owners.SCRIPTS,
     *oddities.SCRIPTS,
     *protobuf.SCRIPTS,

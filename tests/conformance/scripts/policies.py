@@ -486,6 +486,190 @@ def _refused_changes() -> list[Step]:
     ]
 
 
+# ── What they cost ──────────────────────────────────────────────────────────────────────────────────
+
+_DEAR = "sets.contains(lists.range(700), lists.range(700))"  # 491,423 of the million an expression may cost
+_CHECK = "authorizer.path('/{}').check('get').allowed()"  # 350,000
+
+
+def _checks(number: int) -> str:
+    return " && ".join(_CHECK.format(each) for each in range(number))
+
+
+def _when(name: str, expression: str) -> str:
+    return f"object.metadata.name != '{name}' || ({expression})"
+
+
+def _asked(name: str, code: int = 0) -> Step:
+    """Nothing is kept of it, so it can be asked again."""
+    return Step("POST", f"{_MAPS}?dryRun=All", {"metadata": {"name": name}}, name=name, until=code)
+
+
+def _spending() -> list[Step]:
+    """The budget of one expression, and that of all of a policy."""
+
+    rules = [{**_MAP_RULE, "operations": ["CREATE"]}]
+    each = [
+        _when("once", f"{_DEAR} && 1 == 2"),
+        _when("twice", f"{_DEAR} && {_DEAR} && 1 == 2"),
+        _when("thrice", f"{_DEAR} && {_DEAR} && {_DEAR}"),
+        _when("checks2", f"{_checks(2)} && 1 == 2"),
+        _when("checks3", _checks(3)),
+        {
+            "expression": "object.metadata.name != 'message'",
+            "message": "as said",
+            "messageExpression": f"({_DEAR} && {_DEAR} && {_DEAR}) ? 'yes' : 'no'",
+        },
+        _when("variable", "variables.dear && 1 == 2"),
+        _when("variables", "variables.dear && variables.dear && variables.dear && 1 == 2"),
+        _when("too-dear", "variables.tooDear"),
+    ]
+    variables = [
+        {"name": "dear", "expression": _DEAR},
+        {"name": "tooDear", "expression": f"{_DEAR} && {_DEAR} && {_DEAR}"},
+    ]
+    together = [{"expression": f"{_DEAR} && {_DEAR}", "message": f"rule {number}"} for number in range(11)]
+    conditions = [
+        {"name": f"c{number}", "expression": f"{_DEAR} && {_DEAR} && object.metadata.name != 'skipped'"}
+        for number in range(3)
+    ]
+    return [
+        *_bound("spending", *each, rules=rules, variables=variables),
+        _asked("once", 422),
+        *(
+            _asked(name)
+            for name in (
+                "twice",
+                "thrice",
+                "checks2",
+                "checks3",
+                "message",
+                "variable",
+                "variables",
+                "too-dear",
+                "none",
+            )
+        ),
+        *_unbound("spending"),
+        *_bound("ten", *together[:10], rules=rules),
+        _asked("ten"),
+        *_unbound("ten"),
+        *_bound("eleven", *together, rules=rules),
+        _asked("eleven", 422),
+        *_unbound("eleven"),
+        *_bound("eleven-ignored", *together, rules=rules, failurePolicy="Ignore"),
+        _asked("eleven-ignored"),
+        *_unbound("eleven-ignored"),
+        *_bound("two-conditions", "false", rules=rules, matchConditions=conditions[:2]),
+        _asked("two-conditions", 422),
+        _asked("skipped"),
+        *_unbound("two-conditions"),
+        *_bound("conditions", "false", rules=rules, matchConditions=conditions),
+        _asked("conditions", 422),
+        *_unbound("conditions"),
+    ]
+
+
+def _asking() -> list[Step]:
+    """What an authorizer is asked, and says."""
+
+    pods = "authorizer.group('').resource('pods').namespace('${namespace}')"
+    account = "authorizer.serviceAccount('${namespace}', 'reader')"
+    here = f"{account}.group('').resource('pods').namespace('${{namespace}}')"
+    said = [
+        ("allowed", f"{pods}.check('create').allowed()"),
+        ("reason", f"{pods}.check('create').reason()"),
+        ("errored", f"{pods}.check('create').errored()"),
+        ("error", f"{pods}.check('create').error()"),
+        ("named", f"{pods}.name('a').subresource('exec').check('create').allowed()"),
+        ("everywhere", "authorizer.group('').resource('pods').check('list').allowed()"),
+        ("request", "authorizer.requestResource.check('create').allowed()"),
+        ("requested", "authorizer.requestResource.subresource('x').check('odd').allowed()"),
+        ("path", "authorizer.path('/healthz').check('get').allowed()"),
+        ("account", f"{account}.group('').resource('pods').check('get').allowed()"),
+        ("account-here", f"{here}.check('get').allowed()"),
+        ("account-named", f"{here}.name('a').check('get').reason()"),
+        ("account-other", f"{here}.check('list').allowed()"),
+        ("account-reason", f"{account}.path('/metrics').check('get').reason()"),
+        (
+            "selected",
+            f"{here}.fieldSelector('metadata.name=a').labelSelector('a in (b)').check('get').allowed()",
+        ),
+        ("misselected", f"{here}.fieldSelector('not a selector').check('get').allowed()"),
+        ("bad-account", "authorizer.serviceAccount('A b', 'c').path('/').check('get').allowed()"),
+        ("bad-path", "authorizer.path('').check('get').allowed()"),
+    ]
+    # An authorizer may be asked in an expression, and not in a message: what it says comes in a variable.
+    variables = [{"name": name.replace("-", "_"), "expression": f"string({text})"} for name, text in said]
+    rules = [{**_MAP_RULE, "operations": ["CREATE"]}]
+    validations = [
+        {
+            "expression": f"object.metadata.name != '{name}' || variables.{name.replace('-', '_')} == 'x'",
+            "messageExpression": f"'said ' + variables.{name.replace('-', '_')}",
+        }
+        for name, _ in said
+    ]
+    bools = [
+        _when(name, text if not text.endswith(("reason()", "error()")) else f"{text} == ''")
+        for name, text in said
+    ]
+    role = "/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}"
+    may = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}
+    subject = {"kind": "ServiceAccount", "name": "reader", "namespace": "${namespace}"}
+    refers = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"}
+    reading = {
+        "user": "system:serviceaccount:${namespace}:reader",
+        "resourceAttributes": {"verb": "get", "resource": "pods", "namespace": "${namespace}"},
+    }
+    review = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+    return [
+        Step("POST", f"{role}/roles", {"metadata": {"name": "reader"}, "rules": [may]}, is_quiet=True),
+        Step(
+            "POST",
+            f"{role}/rolebindings",
+            {"metadata": {"name": "reader"}, "subjects": [subject], "roleRef": refers},
+            is_quiet=True,
+        ),
+        Step("POST", review, {"spec": reading}, until_allowed=True, is_quiet=True),
+        *_bound("asking", *validations, rules=rules, variables=variables),
+        _asked("allowed", 422),
+        *(_asked(name) for name, _ in said[1:]),
+        *_unbound("asking"),
+        *_bound("deciding", *bools, rules=rules),
+        _asked("account", 422),
+        *(_asked(name) for name, _ in said if name != "account"),
+        *_unbound("deciding"),
+    ]
+
+
+def _annotating() -> list[Step]:
+    """Nobody reads them here, but they may fail, and then what is asked fails."""
+    dear = " && ".join([_DEAR] * 3)
+    fails = [{"key": "who", "valueExpression": "string(object.metadata.absent)"}]
+    return [
+        *_bound("unread", actions=("Deny",), auditAnnotations=fails),
+        _made("unread", 422),
+        *_unbound("unread"),
+        *_bound("unread-ignored", actions=("Deny",), auditAnnotations=fails, failurePolicy="Ignore"),
+        _made("unread-ignored"),
+        *_unbound("unread-ignored"),
+        *_bound(
+            "absent",
+            actions=("Audit",),
+            auditAnnotations=[{"key": "who", "valueExpression": "null"}],
+        ),
+        _made("absent"),
+        *_unbound("absent"),
+        *_bound(
+            "dear-note",
+            actions=("Audit",),
+            auditAnnotations=[{"key": "who", "valueExpression": f"{dear} ? 'a' : 'b'"}],
+        ),
+        _made("dear-note", 422),
+        *_unbound("dear-note"),
+    ]
+
+
 SCRIPTS = [
     Script("policies judging", _judging()),
     Script("policies and their actions", _actions()),
@@ -493,4 +677,7 @@ SCRIPTS = [
     Script("policies refused", _refused()),
     Script("policies changing", _changing()),
     Script("policies refused that change", _refused_changes()),
+    Script("policies spending", _spending()),
+    Script("policies asking", _asking()),
+    Script("policies annotating", _annotating()),
 ]

@@ -69,8 +69,10 @@ class Ours:
         self.strategy.default(after)
         before["metadata"]["generation"] = after["metadata"]["generation"] = 1
         self.strategy.prepare_update(after, before, "")
-        errors = self.strategy.validate_update(after, before, "")
-        return self._answer(200, name, after, errors, decoded.unknown + self.strategy.warnings(after, before))
+        found = self.strategy.validate_update(after, before, "")
+        errors = [one for one in found if not one.is_excused]
+        warnings = [str(one) for one in found if one.is_excused] + self.strategy.warnings(after, before)
+        return self._answer(200, name, after, errors, decoded.unknown + warnings)
 
     def _answer(
         self, code: int, name: str, obj: Object, errors: list[FieldError], unknown: list[str]

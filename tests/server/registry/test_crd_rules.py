@@ -39,6 +39,14 @@ def test_all_rules_of_an_object_may_cost_so_much_together_and_no_more() -> None:
     )
 
 
+def test_a_message_sees_what_was_only_where_a_rule_speaks_of_it() -> None:
+    says = rule("self > 9", messageExpression="'was ' + string(oldSelf)")
+    for others, told in (((), "failed rule: self > 9"), ((rule("self >= oldSelf"),), "was 1")):
+        found = cel.rules(ruled(INT, says, *others), is_root=False)
+        assert found is not None
+        assert [one.detail for one in found.errors(2, 1)] == [told]
+
+
 def test_a_list_that_would_fill_the_memory_is_never_made() -> None:
     for text in (
         "lists.range(self * 1000000000).size() > 1",

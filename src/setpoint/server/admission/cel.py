@@ -48,6 +48,7 @@ __all__ = [
     "compile_error",
     "compile_text",
     "patch_expression",
+    "without_authorizer",
 ]
 _TEXT: Final[Schema] = {"type": "string"}
 _TEXTS: Final[Schema] = {"type": "array", "items": _TEXT}
@@ -326,3 +327,8 @@ def activation(obj: Object | None, old: Object | None, request: Object, namespac
         "authorizer": {},
         _REQUESTED: about,
     }
+
+
+def without_authorizer(data: Object) -> Object:
+    """The values of the names, where there is nobody to ask what is allowed."""
+    return {name: value for name, value in data.items() if name not in ("authorizer", _REQUESTED)}

@@ -18,8 +18,10 @@ from typing import Any, Final
 from setpoint.server.authorization.attributes import Attributes
 from setpoint.server.authorization.authorizer import Authorizer
 from setpoint.server.registry.crd.signatures import Overload, Type
+from setpoint.server.registry.crd.values import EvaluationError
 from setpoint.server.registry.patience import at_home
 from setpoint.server.registry.requests import User
+from setpoint.server.registry.validation import texts
 
 AUTHORIZER: Final = Type("kubernetes.authorization.Authorizer")
 RESOURCE: Final = Type("kubernetes.authorization.ResourceCheck")
@@ -47,7 +49,20 @@ def _with(name: str) -> Any:
     return lambda value, text: {**value, name: text}
 
 
+def _with_some(name: str) -> Any:
+    def call(value: Value, text: str) -> Value:
+        if not text.strip():
+            raise EvaluationError(f"{name} must not be empty")
+        return {**value, name: text}
+
+    return call
+
+
 def _account(value: Value, namespace: str, name: str) -> Value:
+    if texts.subdomain(name):
+        raise EvaluationError("Invalid service account name")
+    if texts.label(namespace):
+        raise EvaluationError("Invalid service account namespace")
     return {**value, "user": f"system:serviceaccount:{namespace}:{name}", "in": namespace}
 
 
@@ -63,10 +78,10 @@ def _check(value: Value, verb: str) -> Value:
 
 
 FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
-    "path": _with("path"),
+    "path": _with_some("path"),
     "group": _with("group"),
     "serviceAccount": _account,
-    "resource": _with("resource"),
+    "resource": _with_some("resource"),
     "subresource": _with("subresource"),
     "namespace": _with("namespace"),
     "name": _with("name"),

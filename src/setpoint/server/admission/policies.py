@@ -2,7 +2,10 @@
 
 A policy does nothing by itself: bindings say where it applies, with which parameters, and what follows from a
 violation (Deny, Warn, Audit; the last is accepted, and not written anywhere).  What goes wrong in between is
-the failure policy's to decide.
+the failure policy's to decide.  Nobody reads the annotations for an audit either, but they may go wrong.
+
+Messages and annotations have nobody to ask what is allowed, and evaluate the variables again: one that asks
+has a value in a rule, and none in its message.
 
 Pure but for what is handed in (``Around``); expressions are ``cel.py``'s.
 """
@@ -17,7 +20,14 @@ from setpoint.api.patches import same
 from setpoint.api.selectors import LabelSelection
 from setpoint.server.admission import reviews
 from setpoint.server.admission.attributes import Attributes
-from setpoint.server.admission.cel import Expression, Scope, Variables, activation, patch_expression
+from setpoint.server.admission.cel import (
+    Expression,
+    Scope,
+    Variables,
+    activation,
+    patch_expression,
+    without_authorizer,
+)
 from setpoint.server.admission.conditions import errors_or_none
 from setpoint.server.admission.matching import Matching, labels, read_matching
 from setpoint.server.golang import joined
@@ -251,6 +261,7 @@ def _is_meant(case: _Case, data: Object) -> bool:
 class _Decision(NamedTuple):
     message: str
     reason: str = ""
+    is_always_denied: bool = False  # whatever the actions of the binding
 
 
 async def validate(policies: Sequence[Policy], asked: Attributes, around: Around) -> None:
@@ -263,9 +274,9 @@ async def validate(policies: Sequence[Policy], asked: Attributes, around: Around
             continue
         for decision in await _decisions(case, asked, around):
             actions = case.binding.actions if case.binding is not None else ()
-            if "Deny" in actions:
+            if decision.is_always_denied or "Deny" in actions:
                 denied.append((case, decision))
-            if "Warn" in actions:
+            if "Warn" in actions and not decision.is_always_denied:
                 told = f"Validation failed for ValidatingAdmissionPolicy {_named(case)}: {decision.message}"
                 asked.warnings.append(told)
     if denied:
@@ -304,44 +315,48 @@ def _judged(case: _Case, data: Object) -> list[_Decision]:
     try:
         if not _is_meant(case, data):
             return []
-        data = policy.values(data, purse)
-        broken = _broken(policy, data, purse)
+        verdicts = _verdicts(policy, policy.values(data, purse), purse)
+        data = without_authorizer(data)
+        return [*_told(policy, policy.values(data, purse), purse, verdicts), *_notes_failed(policy, data)]
     except (_ConfigError, CompileError, OverBudget) as error:
         return [] if policy.is_ignored else [_Decision(str(error))]
-    return _told(policy, data, purse, broken)
 
 
-class _Broken(NamedTuple):
-    """A rule that does not hold, or has no value."""
+class _Verdict(NamedTuple):
+    """Whether a rule holds, or why it has no value."""
 
     rule: Mapping[str, Any]
+    holds: bool
     error: str = ""
 
 
-def _broken(policy: Policy, data: Object, purse: Purse) -> list[_Broken]:
+def _verdicts(policy: Policy, data: Object, purse: Purse) -> list[_Verdict]:
     """Raises ``OverBudget``."""
     found = []
     for rule in policy.spec.get("validations") or ():
         try:
-            if policy.compiled(rule["expression"], "bool")(data, purse) is not True:
-                found.append(_Broken(rule))
+            value = policy.compiled(rule["expression"], "bool")(data, purse)
+            found.append(_Verdict(rule, value is True))
         except (CompileError, EvaluationError) as error:
-            found.append(_Broken(rule, str(error)))
+            found.append(_Verdict(rule, False, str(error)))
     return found
 
 
-def _told(policy: Policy, data: Object, purse: Purse, broken: Sequence[_Broken]) -> list[_Decision]:
+def _told(policy: Policy, data: Object, purse: Purse, verdicts: Sequence[_Verdict]) -> list[_Decision]:
+    """All messages are composed, and paid for, before any is needed: too dear ones refuse what holds, too."""
+    spent = ""
+    messages: list[str] = []
+    try:
+        messages = [_message(policy, one.rule, data, purse) for one in verdicts]
+    except OverBudget as error:
+        spent = f"failed messageExpression: {error}"
     found = []
-    for rule, error in broken:
-        if error:
+    for place, one in enumerate(verdicts):
+        if one.error or spent:
             if not policy.is_ignored:
-                found.append(_Decision(error))
-            continue
-        try:
-            found.append(_Decision(_message(policy, rule, data, purse), rule.get("reason") or "Invalid"))
-        except OverBudget as spent:
-            if not policy.is_ignored:
-                found.append(_Decision(f"failed messageExpression: {spent}"))
+                found.append(_Decision(one.error or spent))
+        elif not one.holds:
+            found.append(_Decision(messages[place], one.rule.get("reason") or "Invalid"))
     return found
 
 
@@ -357,6 +372,24 @@ def _message(policy: Policy, rule: Mapping[str, Any], data: Object, purse: Purse
     if len(told.encode()) > _LONGEST_MESSAGE or "\n" in told:
         told = ""
     return told or (rule.get("message") or "").strip() or f"failed expression: {rule['expression'].strip()}"
+
+
+def _notes_failed(policy: Policy, data: Object) -> list[_Decision]:
+    """What kept annotations for an audit from having a value; their budget is their own.
+
+    Raises ``OverBudget``.
+    """
+    notes = policy.spec.get("auditAnnotations") or ()
+    purse = Purse()
+    data = policy.values(data, purse) if notes else data
+    found = []
+    for one in notes:
+        try:
+            policy.compiled(one["valueExpression"], "string", "null_type")(data, purse)
+        except (CompileError, EvaluationError) as error:
+            if not policy.is_ignored:
+                found.append(_Decision(str(error), is_always_denied=True))
+    return found
 
 
 # ── Changing ────────────────────────────────────────────────────────────────────────────────────────

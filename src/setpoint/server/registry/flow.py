@@ -176,11 +176,12 @@ def updated(new: Object, old: Object, ask: Ask, warnings: list[str]) -> tuple[Ob
     before = new["metadata"].get("generation")
     strategy.prepare_update(new, old, ask.subresource)
     try:
-        errors = [
+        found = [
             *metadata_update_errors(new, old, resource),
             *strategy.validate_update(new, old, ask.subresource),
         ]
-        refuse(resource, new, errors, warnings)
+        warnings = [*warnings, *(str(one) for one in found if one.is_excused)]
+        refuse(resource, new, [one for one in found if not one.is_excused], warnings)
         warnings = [*warnings, *strategy.warnings(new, old)]
     except TooLong:  # then all of this is done again
         new["metadata"]["generation"] = before

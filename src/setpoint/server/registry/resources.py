@@ -148,7 +148,8 @@ class Strategy(Protocol):
 
     def validate_create(self, obj: Object) -> list[FieldError]: ...
 
-    def validate_update(self, new: Object, old: Object, subresource: str) -> list[FieldError]: ...
+    def validate_update(self, new: Object, old: Object, subresource: str) -> list[FieldError]:
+        """What is wrong with an object; with what is excused, since it was so before."""
 
     def warnings(self, obj: Object, old: Object | None) -> list[str]:
         """What a good server says about an object that it takes."""

@@ -8,16 +8,18 @@ object:
 1. Every rule is evaluated wherever its node has a value that is not null, with ``self``.
 2. A rule that speaks of ``oldSelf`` is evaluated on updates, where the old value can be told; with
    ``optionalOldSelf`` always, and ``oldSelf`` is then an optional.
-3. What did not change is not complained about, except by rules that speak of ``oldSelf``.
+3. What is wrong with what did not change is excused, except by rules that speak of ``oldSelf``.
 4. A rule that has no value on an object refuses the object, with the reason.
-5. What the rules cost on an object is bounded, as Kubernetes bounds it; when it is spent, the rest is not
+5. A message sees the old value itself, even where its rule sees an optional, if any rule of its node speaks
+   of ``oldSelf``.
+6. What the rules cost on an object is bounded, as Kubernetes bounds it; when it is spent, the rest is not
    evaluated, and the object refused.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 from setpoint.server.golang import quoted
@@ -181,6 +183,7 @@ class _Node:
     rules: list[_Rule]
     broken: list[str]
     native: Native | None = None
+    uses_old: bool = False
     fields: dict[str, _Node] = field(default_factory=dict)
     rest: _Node | None = None
     each: _Node | None = None
@@ -194,6 +197,7 @@ def _nodes(schema: Schema, *, is_root: bool) -> _Node:
             made.rules.append(found.rule)
         else:
             made.broken += [issue.text for issue in found.issues]
+    made.uses_old = any(one.uses_old for one in made.rules)
     for name, below in properties(schema).items():
         if has_rules(below):
             made.fields[name] = _nodes(below, is_root=bool(below.get(EMBEDDED)))
@@ -229,7 +233,6 @@ class _Was(NamedTuple):
 @dataclass(slots=True)
 class _Found:
     errors: list[FieldError] = field(default_factory=list)
-    excused: list[FieldError] = field(default_factory=list)  # against what is as it was
     purse: Purse = field(default_factory=Purse)
 
 
@@ -251,17 +254,10 @@ class Rules:
         self, new: Any, old: Any, correlated: Correlated | None = None, path: str = ""
     ) -> list[FieldError]:
         """What the rules have against a value at ``path``; ``old`` is None where it is new."""
-        return self._found(_Spot(new, old, path, _Was(correlated))).errors
-
-    def warnings(self, new: Any, old: Any, correlated: Correlated) -> list[str]:
-        """What the rules have against what is as it was."""
-        return [str(one) for one in self._found(_Spot(new, old, "", _Was(correlated))).excused]
-
-    def _found(self, spot: _Spot) -> _Found:
         found = _Found()
         with suppress(_Enough):
-            _walk(self._root, spot, found)
-        return found
+            _walk(self._root, _Spot(new, old, path, _Was(correlated)), found)
+        return found.errors
 
 
 class _Spot(NamedTuple):
@@ -305,42 +301,48 @@ def _evaluate(node: _Node, spot: _Spot, found: _Found) -> None:
     where = spot.path or "<nil>"
     for broken in node.broken:
         found.errors.append(FieldError("invalid", where, f"rule compile error: {broken}", kind))
-    now = was = None
+    names: dict[str, Any] = {}
     for rule in node.rules:
         if rule.uses_old and spot.old is None and not rule.is_optional:
             continue
-        if now is None:
-            now = spot.new if node.native is None else node.native(spot.new)
-        data = {"self": now}
-        if rule.uses_old:
-            if was is None and spot.old is not None:
-                was = spot.old if node.native is None else node.native(spot.old)
-            data["oldSelf"] = (NONE if was is None else Optional(was)) if rule.is_optional else was
+        names = names or _names(node, spot)
         try:
-            _judge(rule, data, spot, found, kind)
+            _judge(rule, names, spot, found, kind)
         except OverBudget as error:
             found.errors.append(FieldError("invalid", where, str(error), kind))
             raise _Enough from None
 
 
-def _judge(rule: _Rule, data: dict[str, Any], spot: _Spot, found: _Found, kind: str) -> None:
+def _names(node: _Node, spot: _Spot) -> dict[str, Any]:
+    """What the rules of a node, and their messages, see."""
+    names = {"self": spot.new}
+    if node.uses_old and spot.old is not None:
+        names["oldSelf"] = spot.old
+    return names if node.native is None else {name: node.native(one) for name, one in names.items()}
+
+
+def _with_optional(names: dict[str, Any]) -> dict[str, Any]:
+    return {**names, "oldSelf": Optional(names["oldSelf"]) if "oldSelf" in names else NONE}
+
+
+def _judge(rule: _Rule, names: dict[str, Any], spot: _Spot, found: _Found, kind: str) -> None:
     try:
-        if rule.evaluate(data, found.purse) is True:
+        if rule.evaluate(_with_optional(names) if rule.is_optional else names, found.purse) is True:
             return
     except EvaluationError as error:
         found.errors.append(_failure(rule, str(error), spot.path or "<nil>", kind))
         if str(error) == OVER_LIMIT:
             raise _Enough from None
         return
-    into = found.excused if not rule.uses_old and spot.was.is_equal else found.errors
+    is_excused = not rule.uses_old and spot.was.is_equal
     value = OMITTED if kind in ("object", "array") else spot.new
     path = _at(spot.path, rule.path)
     try:
-        message = _message(rule, data, found.purse)
+        message = _message(rule, names, found.purse)
     except _TooDear as error:
-        into.append(FieldError("invalid", path, str(error), kind))
+        found.errors.append(FieldError("invalid", path, str(error), kind, is_excused=is_excused))
         raise _Enough from None
-    into.append(_complaint(rule, path, message, value))
+    found.errors.append(replace(_complaint(rule, path, message, value), is_excused=is_excused))
 
 
 def _at(path: str, below: str) -> str:
@@ -375,12 +377,12 @@ def _failure(rule: _Rule, error: str, where: str, kind: str) -> FieldError:
     return FieldError("invalid", where, f"{error} evaluating rule: {rule.told}", kind)
 
 
-def _message(rule: _Rule, data: dict[str, Any], purse: Purse) -> str:
+def _message(rule: _Rule, names: dict[str, Any], purse: Purse) -> str:
     """Raises ``_TooDear``."""
     if rule.compose is not None:
         composed = ""
         try:
-            composed = str(rule.compose(data, purse)).strip()
+            composed = str(rule.compose(names, purse)).strip()
         except EvaluationError as error:
             if str(error) == OVER_LIMIT:
                 told = "no further validation rules will be run due to call cost exceeds limit"

@@ -348,10 +348,7 @@ class CustomStrategy(PlainStrategy):
     def warnings(self, obj: Object, old: Object | None) -> list[str]:
         there = set((old or {}).get("metadata", {}).get("finalizers") or ())
         added = sorted(set(obj["metadata"].get("finalizers") or ()) - there)
-        told = [said for one in added for said in _finalizer_warnings(one)]
-        if self._rules is not None and old is not None:
-            told += self._rules.warnings(obj, old, Correlated(obj, old, self._schema))
-        return told
+        return [said for one in added for said in _finalizer_warnings(one)]
 
     # ── Showing ─────────────────────────────────────────────────────────────────────────────────────
 
