@@ -42,6 +42,7 @@ from tests.mutants.widgets import (
     Longhand,
     Widget,
     change,
+    change_map,
     child,
     config_map,
     create,
@@ -207,6 +208,56 @@ def tries_at_once(*, wrong: bool) -> Subject:
             await ctx.client.create(made)
 
     return operator_of(reconcile, owns=False)
+
+
+# ---- V2: a state in between that is never seen -----------------------------------------------------
+
+
+PHASES = ("", "new", "starting", "ready")
+
+
+class Follows:
+    """Tells the phase of what its text names: as that is, or event by event, from each phase to the next."""
+
+    def __init__(self, manager: Manager, *, wrong: bool) -> None:
+        self.client, self.wrong = manager.client, wrong
+        self.seen: list[str] = []
+
+    def mapped(self, found: ConfigMap) -> list[Request]:
+        self.seen.append(_phase_of(found))
+        return [Request("default", "w")]
+
+    async def reconcile(self, request: Request) -> Result:
+        live = self.client.live
+        widget = await ignore_not_found(live.get(Widget, request.name, namespace="default"))
+        if widget is None:
+            return Result()
+        phase = widget.status.phase
+        if self.wrong:
+            for each in self.seen:
+                if PHASES.index(each) == PHASES.index(phase) + 1:  # no other step can be
+                    phase = each
+        else:
+            found = await ignore_not_found(live.get(ConfigMap, widget.spec.text, namespace="default"))
+            phase = phase if found is None else _phase_of(found)
+        if phase != widget.status.phase:
+            patch = MergePatch({"status": {"phase": phase}})
+            asked = self.client.patch(Widget, request.name, patch, namespace="default", subresource="status")
+            await ignore_not_found(asked)
+        return Result()
+
+
+def _phase_of(found: ConfigMap) -> str:
+    return (found.metadata.labels or {}).get("phase", "")
+
+
+def follows(*, wrong: bool) -> Subject:
+    def add(manager: Manager) -> object:
+        reconciler = Follows(manager, wrong=wrong)
+        made = builder(manager).named("widget").for_(Widget).watches(ConfigMap, reconciler.mapped)
+        return made.complete(reconciler)
+
+    return Longhand(add)
 
 
 # ---- V4: what is referred to, and is seen later ----------------------------------------------------
@@ -435,8 +486,15 @@ def idle(*, wrong: bool) -> Subject:
     return operator_of(reconcile, labels={"never": "there"} if wrong else None)
 
 
+PHASED = (
+    create(text="x"),
+    config_map("x", labels={"phase": "new"}),
+    change_map("x", {"metadata": {"labels": {"phase": "starting"}}}),
+    change_map("x", {"metadata": {"labels": {"phase": "ready"}}}),
+    delete(),
+)
 REFERS = (config_map("x"), create(text="x"), delete())
-MARKED = (config_map("x"), config_map("y"), create(), change(text="b"), delete())
+MARKED = (config_map("x"), config_map("y"), create(), change(text="b"))
 
 NEEDED: tuple[Mutant, ...] = (
     Mutant("28", "all watches come back at the same moment", "S1", ("O10",), plain, breaking=without_jitter),
@@ -446,6 +504,7 @@ NEEDED: tuple[Mutant, ...] = (
     Mutant("E1", "what changed while it was away is no change", "E1", ("O3",), on_change),
     Mutant("E2", "what it makes is remembered when it is made", "E2", ("O6",), remembers),
     Mutant("E4", "a timeout is taken for a refusal", "E4", ("O3", "O5"), tries_at_once, steps=ONE),
+    Mutant("V2", "a phase that it did not see cannot have been", "V2", ("O3",), follows, steps=PHASED),
     Mutant("V4", "what is not seen yet is taken for missing", "V4", ("O3",), refers, steps=REFERS),
     Mutant("S1b", "what cannot be read is taken for gone", "S1", ("O5", "O3"), unread),
     Mutant("S2b", "a list that expired is taken for whole", "S2", ("O3",), in_pages, steps=MARKED),
