@@ -194,6 +194,33 @@ async def test_reads_are_never_behind_the_controllers_own_writes() -> None:
     assert "get children shop/web" not in server.requests, "it was read from the cache"
 
 
+async def test_what_comes_while_a_look_waits_for_its_own_write_needs_no_look_of_its_own() -> None:
+    server = Server()
+    server.put("parents", "web")
+    process, looks = Process(server), list[tuple[str, ...]]()
+
+    async def reconcile(request: Request) -> None:
+        look = current_look()
+        assert look is not None
+        looks.append(tuple(map(str, look.reasons)))
+        parent = await process.client.get(Parent, request.name)
+        if len(looks) == 1:
+            server.is_late = True
+            await process.client.create(child_of("web"))
+            parent.metadata.labels = {"seen": "yes"}
+            await process.client.update(parent)
+            asyncio.get_running_loop().call_later(0.3, server.catch_up)
+        assert parent.metadata.labels == {"seen": "yes"}
+
+    builder(process).for_(Parent).owns(Child).complete(reconcile)
+    async with running(process):
+        await until(lambda: len(looks) >= 2)
+        await asyncio.sleep(5)
+    assert looks[1:] == [
+        ("demo.setpoint.dev/v1 Child shop/web ADDED", "demo.setpoint.dev/v1 Parent shop/web MODIFIED")
+    ]
+
+
 async def test_own_events_are_not_dropped() -> None:
     server = Server()
     server.put("parents", "web")

@@ -64,6 +64,13 @@ class Model:
         if asked := self.taken.pop(key):
             self.add(key, min(at for at, _ in asked), max(priority for _, priority in asked))
 
+    def join(self, key: int, now: float) -> tuple[float, int] | None:
+        asked = self.taken.get(key)
+        if not asked or min(at for at, _ in asked) > now:
+            return None
+        self.taken[key] = []
+        return min(at for at, _ in asked), max(priority for _, priority in asked)
+
     def remove(self, key: int) -> None:
         self.waiting = [each for each in self.waiting if each.key != key]
         if key in self.taken:

@@ -259,6 +259,11 @@ class AgainstTheModel(RuleBasedStateMachine):
         self.model.done(key)
 
     @rule(key=KEYS)
+    def join(self, key: int) -> None:
+        asked = self.schedule.join(key, self.now)
+        assert (None if asked is None else (asked.at, asked.priority)) == self.model.join(key, self.now)
+
+    @rule(key=KEYS)
     def remove(self, key: int) -> None:
         self.schedule.remove(key)
         self.model.remove(key)

@@ -366,6 +366,22 @@ async def test_the_reasons_of_all_adds_are_handed_out_with_the_key_once() -> Non
     assert (await take(queue)).reasons == ()
 
 
+async def test_who_has_not_begun_takes_in_what_was_asked_for_meanwhile_and_it_is_not_taken_again() -> None:
+    queue = new_queue()
+    queue.add("shop/a", reason="created")
+    async with queue.next_key() as taken:
+        assert queue.joined(taken) == taken
+        queue.add("shop/a", reason="changed", priority=3)
+        queue.add("shop/a", reason="created")
+        joined = queue.joined(taken)
+        assert (joined.reasons, joined.priority) == (("created", "changed"), 3)
+        queue.add("shop/a", after=5, reason="later")
+        assert queue.joined(joined) == joined, "that is not due"
+    started = now()
+    assert (await take(queue)).reasons == ("later",)
+    assert now() == started + 5
+
+
 async def test_the_first_8_reasons_that_differ_are_kept() -> None:
     queue = new_queue()
     for number in range(100):

@@ -145,6 +145,15 @@ class CachedReader:
                 return False
         return True
 
+    async def catch_up_with(self, gvk: GroupVersionKind, key: Key) -> None:
+        """Wait for our last write to an object to come back, if it is likely to."""
+        write = self.writes.of(gvk, key)
+        if write is None or write.is_given_up or write.is_in_doubt(_now()):
+            return
+        informers = self.cache.holds(gvk)
+        if not all(_has_seen(each, key, write) for each in informers):
+            await self._wait(informers, gvk, [key])
+
     def _at_once(self, form: Form[Any], key: Key) -> _List[Informer]:
         """The watches to read an object from, if they have all that we wrote; as nearly always."""
         gvk, writes = form.gvk, self.writes

@@ -169,6 +169,7 @@ class Worker:
         self._needs_leadership = needs_leadership
         self._may_start = may_start
         self._logger = logging.getLogger(f"setpoint.controller.{name}")
+        self._kind = kind
         self._words = {"controller": name}  # of every line in the log
         if kind is not None:
             self._words |= {"controller_group": kind.group, "controller_kind": kind.kind}
@@ -196,6 +197,10 @@ class Worker:
             pass
 
     async def _work_on(self, taken: _Taken) -> None:
+        if self._kind is not None:
+            await self._reader.catch_up_with(self._kind, taken.key)
+        # What came meanwhile, our own write above all, is seen by this look: it needs no other.
+        taken = self._queue.joined(taken)
         if not self._may_start():
             for reason in taken.reasons or (None,):
                 self._queue.add(taken.key, after=1.0, priority=taken.priority, reason=reason)

@@ -181,6 +181,13 @@ class Schedule(Generic[K]):
             self._delay(again)
         return since
 
+    def join(self, key: K, now: float) -> Asked[K] | None:
+        """What was asked of a taken key since, and is due: a worker that has not begun does it as well."""
+        again = self._again.get(key)
+        if again is None or again.at > now:
+            return None
+        return self._again.pop(key)
+
     def remove(self, key: K) -> None:
         """No longer ask for ``key``; if it is taken, its worker still has it."""
         self._again.pop(key, None)

@@ -172,6 +172,17 @@ class WorkQueue(Generic[K, R]):
         """
         return _Held(self)
 
+    def joined(self, taken: Taken[K, R]) -> Taken[K, R]:
+        """For a worker about to begin: with what was asked for since it was given the key, which then need
+        not be taken again.
+        """
+        again = self._schedule.join(taken.key, self._now())
+        if again is None:
+            return taken
+        since = [each for each in self._reasons.pop(taken.key, ()) if each not in taken.reasons]
+        reasons = (*taken.reasons, *since)[:MOST_REASONS]
+        return taken._replace(priority=max(taken.priority, again.priority), reasons=reasons)
+
     async def get(self) -> K:
         """The longhand of ``next_key()``: call ``done`` with what you got, once, whatever happens."""
         now = self._now()
