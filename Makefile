@@ -53,7 +53,9 @@ conformance: setup kube  ## everything against the real kube-apiserver, and othe
 	$(BIN)/pytest tests/conformance
 	SETPOINT_CRASHES=100 $(BIN)/pytest tests/outside tests/server/storage/test_crash.py tests/server/test_kill.py
 
-bench: setup $(if $(filter --short,$(ONLY)),,kube)  ## speed and memory beside Go, Rust and Python peers, in the same run (one of them: ONLY=sync)
+# Those that want kube-apiserver and etcd, which want Go; bench/__main__.py has the same.
+WANT_KUBE := sync reconcile startup restart steady growth server controller
+bench: setup $(if $(ONLY),$(if $(filter $(WANT_KUBE),$(ONLY)),kube),kube)  ## speed and memory beside Go, Rust and Python peers, in the same run (one of them: ONLY=sync)
 	$(BIN)/python -m bench $(ONLY)
 
 wheel: setup  ## build the wheel, install it somewhere fresh, and run the tests against it

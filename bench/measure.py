@@ -62,6 +62,11 @@ def in_fresh_process(*arguments: str) -> Any:
     return json.loads(subprocess.run([sys.executable, *arguments], check=True, capture_output=True).stdout)
 
 
+def say(what: str) -> None:
+    """How far it is, to whoever waits."""
+    print(f"bench: {what}", file=sys.stderr, flush=True)
+
+
 def resident_bytes() -> int:
     """The memory that this process holds now."""
     statm = Path("/proc/self/statm")

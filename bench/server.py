@@ -5,6 +5,8 @@ holds in memory (idle, and with many pods), how many reads, lists of 100 by labe
 merge patches and applies of 1 KB it answers a second on 16 connections, and how late an event reaches 100
 watchers while 200 writes a second come in.  In turn, round after round; medians.
 
+Where temporary files are kept in memory fsync does nothing, and nothing is measured.
+
     python -m bench.server
     python -m bench.server 2000     (so many pods instead of 20,000)
 """
@@ -14,7 +16,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import ssl
 import subprocess
 import sys
 import tempfile
@@ -27,6 +28,9 @@ from typing import Any, Final, NamedTuple
 
 import aiohttp
 
+from bench.measure import say
+from bench.peers.machine import IN_MEMORY, filesystem
+from bench.watchers import NAME, tls
 from setpoint.client.config import Config
 from setpoint.testing.kube import ControlPlane
 
@@ -38,12 +42,15 @@ WATCHERS = 100
 WRITES_PER_SECOND = 200
 WATCHED_SECONDS = 5.0
 LATEST = 60.0  # seconds that the last event may take
+READERS = 4  # processes that share the watches: each has little to do
+BUSY = 0.7  # of a core: who reads so much might come late by itself
 PODS = 20_000
 PATH = "/api/v1/namespaces/default/configmaps"
+PODS_PATH = "/api/v1/namespaces/default/pods"
 
 
-_NAME = b'"name":"'
-_SEEN = _NAME + b"seen-"
+class Lost(Exception):
+    """Not every event came."""
 
 
 class Running(NamedTuple):
@@ -51,7 +58,8 @@ class Running(NamedTuple):
 
     url: str
     headers: dict[str, str]
-    ssl_context: ssl.SSLContext
+    authority: str  # files
+    certificate: list[str] | None
     pids: list[int]
     ready_seconds: float
 
@@ -60,6 +68,14 @@ def _resident(pids: list[int]) -> float:
     """Megabytes."""
     page = os.sysconf("SC_PAGE_SIZE")
     return sum(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * page for pid in pids) / 2**20
+
+
+def _peak(pid: int) -> float:
+    """Megabytes that it ever held at once."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) / 1024
+    raise RuntimeError(f"the kernel has no peak of process {pid}: it ended")
 
 
 def _cpu(pids: list[int]) -> float:
@@ -98,8 +114,10 @@ async def ours(folder: str, compiled: str) -> AsyncIterator[Running]:
         ready = time.monotonic() - began
         config = Config.load(kubeconfig)
         token = _token_of(kubeconfig)
-        context = ssl.create_default_context(cadata=_ca_of(kubeconfig))
-        yield Running(config.server, {"Authorization": f"Bearer {token}"}, context, [process.pid], ready)
+        authority = Path(folder) / "ca.crt"
+        authority.write_text(_ca_of(kubeconfig))
+        headers = {"Authorization": f"Bearer {token}"}
+        yield Running(config.server, headers, str(authority), None, [process.pid], ready)
     finally:
         process.terminate()
         process.wait()
@@ -128,9 +146,8 @@ async def real() -> AsyncIterator[Running]:
     plane = ControlPlane(etcd_args=("--unsafe-no-fsync=false",))
     async with plane as kube:
         ready = time.monotonic() - began
-        context = ssl.create_default_context(cafile=kube.ca_file)
-        context.load_cert_chain(kube.admin_certificate, kube.admin_key)
-        yield Running(kube.url, {}, context, list(kube.pids.values()), ready)
+        certificate = [str(kube.admin_certificate), str(kube.admin_key)]
+        yield Running(kube.url, {}, str(kube.ca_file), certificate, list(kube.pids.values()), ready)
 
 
 # ── What is asked ───────────────────────────────────────────────────────────────────────────────────
@@ -159,7 +176,7 @@ async def _rate(ask: Callable[[int, int], Awaitable[object]]) -> float:
 
 @asynccontextmanager
 async def _session(server: Running) -> AsyncIterator[aiohttp.ClientSession]:
-    connector = aiohttp.TCPConnector(limit=0, ssl=server.ssl_context)
+    connector = aiohttp.TCPConnector(limit=0, ssl=tls(server.authority, server.certificate))
     timeout = aiohttp.ClientTimeout(total=None)
     async with aiohttp.ClientSession(
         server.url, connector=connector, headers=server.headers, timeout=timeout
@@ -191,7 +208,7 @@ async def _ask(
         return said
 
 
-async def measure(server: Running, pods: int) -> dict[str, float]:
+async def measure(who: str, server: Running, pods: int) -> dict[str, float]:
     found = {"ready_s": server.ready_seconds, "idle_mb": _resident(server.pids)}
     async with _session(server) as session:
         post = _poster(session)
@@ -209,17 +226,25 @@ async def measure(server: Running, pods: int) -> dict[str, float]:
 
             return ask
 
-        found["get_per_s"] = await _rate(lambda _, __: _ask(session, "GET", f"{PATH}/read"))
-        found["list_per_s"] = await _rate(list_)
-        found["create_per_s"] = await _rate(lambda c, n: post(PATH, _config_map(f"made-{c}-{n}")))
-        found["update_per_s"] = await _rate(change("PUT", "json"))
-        found["patch_per_s"] = await _rate(change("PATCH", "merge-patch+json"))
-        apply = change("PATCH", "apply-patch+yaml", "?fieldManager=bench&force=true")
-        found["apply_per_s"] = await _rate(apply)
-        found["event_p99_ms"] = await _fan_out(session, post)
-        if pods:
-            await _fill(post, pods)
-            found["full_mb"] = _resident(server.pids)
+        asks: dict[str, Callable[[int, int], Awaitable[object]]] = {
+            "get_per_s": lambda _, __: _ask(session, "GET", f"{PATH}/read"),
+            "list_per_s": list_,
+            "create_per_s": lambda c, n: post(PATH, _config_map(f"made-{c}-{n}")),
+            "update_per_s": change("PUT", "json"),
+            "patch_per_s": change("PATCH", "merge-patch+json"),
+            "apply_per_s": change("PATCH", "apply-patch+yaml", "?fieldManager=bench&force=true"),
+        }
+        for name, ask in asks.items():
+            say(f"server: {who}, {name.removesuffix('_per_s')}")
+            found[name] = await _rate(ask)
+        say(f"server: {who}, {WATCHERS} watches")
+        try:
+            found |= await _fan_out(server, session, post)
+        except Lost as lost:
+            say(f"server: {who}: no latency of events in this round: {lost}")
+        say(f"server: {who}, {pods:,} pods")
+        await _fill(post, pods)
+        found["full_mb"] = _resident(server.pids)
     return found
 
 
@@ -231,49 +256,61 @@ async def _prepare(post: Post) -> None:
         await post(PATH, _config_map(f"listed-{number}", labels={"listed": "yes"}))
 
 
-async def _fan_out(session: aiohttp.ClientSession, post: Post) -> float:
+async def _fan_out(server: Running, session: aiohttp.ClientSession, post: Post) -> dict[str, float]:
     """The 99th percentile of milliseconds from sending a write to each watcher's seeing it."""
-    sent: dict[str, float] = {}
-    late: list[float] = []
-    count, done = int(WRITES_PER_SECOND * WATCHED_SECONDS), asyncio.Event()
-    ready = [asyncio.Event() for _ in range(WATCHERS)]
-    path = "/api/v1/namespaces/default/secrets"
-
-    async def watch(index: int) -> None:
-        async with session.get(f"{path}?watch=1&allowWatchBookmarks=true") as answer:
-            ready[index].set()
-            async for line in answer.content:
-                seen = time.monotonic()
-                begins = line.find(_SEEN)  # decoding would measure us
-                if begins >= 0:
-                    name = line[begins + len(_NAME) : line.index(b'"', begins + len(_SEEN))].decode()
-                    late.append(seen - sent[name])
-                    if len(late) == count * WATCHERS:
-                        done.set()
-
-    watchers = [asyncio.create_task(watch(index)) for index in range(WATCHERS)]
-    await asyncio.gather(*(one.wait() for one in ready))
-    began = time.monotonic()
-    posts: list[asyncio.Task[None]] = []
-    for index in range(count):
-        await asyncio.sleep(max(0.0, began + index / WRITES_PER_SECOND - time.monotonic()))
-        name = f"seen-{index}"
-        sent[name] = time.monotonic()
-        body = json.dumps({"metadata": {"name": name}, "data": {"a": "eA=="}}).encode()
-        posts.append(asyncio.create_task(post(path, body)))
-    await asyncio.gather(*posts)
+    path, count = "/api/v1/namespaces/default/secrets", int(WRITES_PER_SECOND * WATCHED_SECONDS)
+    version = json.loads(await _ask(session, "GET", f"{path}?limit=1"))["metadata"]["resourceVersion"]
+    asked = {
+        "url": server.url,
+        "headers": server.headers,
+        "authority": server.authority,
+        "certificate": server.certificate,
+        "path": path,
+        "version": version,
+        "watches": WATCHERS // READERS,
+        "events": count,
+        "seconds": WATCHED_SECONDS + LATEST,
+    }
+    command = (sys.executable, "-m", "bench.watchers", json.dumps(asked))
+    pipe = asyncio.subprocess.PIPE
+    readers = [await asyncio.create_subprocess_exec(*command, stdout=pipe) for _ in range(READERS)]
     try:
-        async with asyncio.timeout(LATEST):
-            await done.wait()
-    except TimeoutError:
-        raise RuntimeError(
-            f"{len(late)} of {count * WATCHERS} events came; {sum(one.done() for one in watchers)} of "
-            f"{WATCHERS} watches had ended: the machine may be too busy"
-        ) from None
-    for one in watchers:
-        one.cancel()
-    await asyncio.gather(*watchers, return_exceptions=True)
-    return quantiles(late, n=100)[98] * 1000
+        for reader in readers:
+            assert reader.stdout is not None
+            if await reader.stdout.readline() != b"ready\n":
+                raise Lost("a process that reads watches could not begin; it said why")
+        began, sent = time.monotonic(), list[float]()
+        posts: list[asyncio.Task[None]] = []
+        for index in range(count):
+            await asyncio.sleep(max(0.0, began + index / WRITES_PER_SECOND - time.monotonic()))
+            sent.append(time.monotonic())
+            body = json.dumps({"metadata": {"name": f"{NAME}{index}"}, "data": {"a": "eA=="}}).encode()
+            posts.append(asyncio.create_task(post(path, body)))
+        await asyncio.gather(*posts)
+        told = [json.loads((await reader.communicate())[0]) for reader in readers]
+    finally:
+        for reader in readers:
+            if reader.returncode is None:
+                reader.kill()
+                await reader.wait()
+    return _late(sent, told, time.monotonic() - began)
+
+
+def _late(sent: list[float], told: list[dict[str, Any]], seconds: float) -> dict[str, float]:
+    """Of what the readers told; all of it must have come."""
+    busy = max(each["cpu"] for each in told) / seconds
+    watches = [seen for each in told for seen in each["seen"]]
+    late = [at - since for seen in watches for since, at in zip(sent, seen, strict=True) if at is not None]
+    resumed, lost = (sum(each[what] for each in told) for what in ("resumed", "lost"))
+    if len(late) < len(sent) * len(watches):
+        raise Lost(
+            f"{len(late)} of {len(sent) * len(watches)} events came within {LATEST:.0f} s; the server ended "
+            f"watches {resumed} times and {lost} connections; the readers were busy for {busy:.0%} of the "
+            "time: the machine has too much else to do"
+        )
+    if busy > BUSY:
+        say(f"server: who reads the watches was busy for {busy:.0%} of the time: it may be what is late")
+    return {"event_p99_ms": quantiles(late, n=100)[98] * 1000, "watches_ended": resumed}
 
 
 async def _fill(post: Post, pods: int) -> None:
@@ -289,7 +326,7 @@ async def _fill(post: Post, pods: int) -> None:
                 "metadata": metadata,
                 "spec": {"containers": [container]},
             }
-            await post("/api/v1/namespaces/default/pods", json.dumps(body).encode())
+            await post(PODS_PATH, json.dumps(body).encode())
 
     await asyncio.gather(*(run() for _ in range(CONNECTIONS)))
 
@@ -308,45 +345,114 @@ BARS: Final[dict[str, tuple[str, str, float]]] = {  # ours divided by theirs
 
 
 async def contest(pods: int) -> dict[str, dict[str, float]]:
-    """Each in turn, round after round, the pods in the first; medians."""
+    """Each in turn, round after round; medians."""
+    kind = filesystem(Path(tempfile.gettempdir()))
+    if kind in IN_MEMORY:
+        raise SystemExit(
+            f"bench the servers with fsync: temporary files are on {kind}, where fsync does nothing, and no "
+            "number would mean anything; set TMPDIR to a folder on a disk"
+        )
     runs: dict[str, list[dict[str, float]]] = {"setpoint": [], "kube-apiserver": []}
     new = tempfile.TemporaryDirectory
     with new() as compiled:
         with new() as once:
             async with ours(once, compiled):
                 pass
-        for number in range(ROUNDS):
-            share = 0 if number else pods
+        for number in range(1, ROUNDS + 1):
             with new() as folder:
                 async with ours(folder, compiled) as server:
-                    runs["setpoint"].append(await measure(server, share))
+                    who = f"round {number} of {ROUNDS}, setpoint"
+                    runs["setpoint"].append(await measure(who, server, pods))
             async with real() as server:
-                runs["kube-apiserver"].append(await measure(server, share))
-    return {
-        name: {what: median(run[what] for run in rounds if what in run) for what in rounds[0]}
-        for name, rounds in runs.items()
-    }
+                who = f"round {number} of {ROUNDS}, kube-apiserver"
+                runs["kube-apiserver"].append(await measure(who, server, pods))
+    return {name: medians(rounds) for name, rounds in runs.items()}
+
+
+def medians(rounds: list[dict[str, float]]) -> dict[str, float]:
+    """Of each figure, over the rounds that have it."""
+    names = dict.fromkeys(name for each in rounds for name in each)
+    return {name: median(each[name] for each in rounds if name in each) for name in names}
+
+
+# ── How it grows ────────────────────────────────────────────────────────────────────────────────────
+
+
+ASKED = 4_000  # GETs and changes, so that the kernel's hundredths of a second are fine enough
 
 
 async def filled(pods: int) -> dict[str, float]:
-    """What so many pods cost our server, from empty."""
+    """What so many pods cost our server, from empty; and then, what a read, a list and a change cost it."""
     new = tempfile.TemporaryDirectory
     with new() as compiled, new() as folder:
         async with ours(folder, compiled) as server, _session(server) as session:
             before, began = _cpu(server.pids), time.monotonic()
             await _fill(_poster(session), pods)
-            return {
-                "wall": time.monotonic() - began,
-                "cpu": _cpu(server.pids) - before,
-                "peak_megabytes": _resident(server.pids),
-            }
+            found = {"wall": time.monotonic() - began, "cpu": _cpu(server.pids) - before}
+            lists = max(2, ASKED * 10 // pods)
+            found["get_microseconds"] = 1e6 * await _cpu_of_each(
+                server, ASKED, lambda index: _ask(session, "GET", f"{PODS_PATH}/pod-{index * 7 % pods}")
+            )
+            found["list_milliseconds"] = 1e3 * await _cpu_of_each(
+                server, lists, lambda _: _ask(session, "GET", PODS_PATH)
+            )
+            found["change_microseconds"] = 1e6 * await _watched(server, session, pods)
+            found["peak_megabytes"] = _peak(server.pids[0])
+            return found
+
+
+async def _watched(server: Running, session: aiohttp.ClientSession, pods: int) -> float:
+    """CPU seconds of a change that a watcher sees."""
+
+    def change(index: int) -> Awaitable[object]:
+        body = json.dumps({"metadata": {"labels": {"changed": f"no-{index}"}}}).encode()
+        return _ask(session, "PATCH", f"{PODS_PATH}/pod-{index * 7 % pods}", body, "merge-patch+json")
+
+    changes = ASKED // 4
+    seen = 0
+
+    async def watch() -> None:
+        nonlocal seen
+        version = json.loads(await _ask(session, "GET", f"{PODS_PATH}?limit=1"))["metadata"][
+            "resourceVersion"
+        ]
+        async with session.get(f"{PODS_PATH}?watch=1&resourceVersion={version}") as answer:
+            begun.set()
+            async for line in answer.content:
+                seen += b'"changed":"no-' in line
+                if seen == changes:
+                    return
+
+    begun = asyncio.Event()
+    watching = asyncio.create_task(watch())
+    await begun.wait()
+
+    async def all_seen(_: int) -> None:
+        await _cpu_of_each(server, changes, change)
+        async with asyncio.timeout(LATEST):
+            await watching
+
+    return await _cpu_of_each(server, 1, all_seen) / changes
+
+
+async def _cpu_of_each(server: Running, count: int, ask: Callable[[int], Awaitable[object]]) -> float:
+    """The server's CPU seconds for one of so many, on all connections."""
+    numbers = iter(range(count))
+
+    async def run() -> None:
+        for number in numbers:
+            await ask(number)
+
+    before = _cpu(server.pids)
+    await asyncio.gather(*(run() for _ in range(min(CONNECTIONS, count))))
+    return (_cpu(server.pids) - before) / count
 
 
 def main() -> None:
     pods = int(sys.argv[1]) if len(sys.argv) > 1 else PODS
     found = asyncio.run(contest(pods))
     mine, theirs = found["setpoint"], found["kube-apiserver"]
-    ratios = {name: mine[name] / theirs[name] for name in mine}
+    ratios = {name: mine[name] / theirs[name] for name in mine if theirs.get(name)}
     print(
         json.dumps(
             {

@@ -10,9 +10,7 @@ worker for each object, however many are asked for: it runs once.
 from __future__ import annotations
 
 import secrets
-import time
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -20,7 +18,7 @@ from bench.peers import objects
 from bench.peers.contestants import Contestant, present
 from bench.peers.process import Failed, Run, compete
 from bench.peers.rounds import Figures, Result, alternate, verify
-from bench.peers.servers import Real, real
+from bench.peers.servers import Real, real, writes
 
 OBJECTS: Final = 2_000
 WORKERS: Final = (1, 10, 50)
@@ -55,7 +53,7 @@ def cold(contestant: Contestant, server: Real, count: int, workers: int) -> Figu
     server.load_webapps(namespace, count)
     before = server.requests()
     run = look(contestant, server, namespace, count, workers)
-    asked = after(server, before)
+    asked = server.requests() - before
     check(contestant.name, server, namespace, count)
     server.clear(namespace)
     return {
@@ -64,29 +62,33 @@ def cold(contestant: Contestant, server: Real, count: int, workers: int) -> Figu
         "cpu_milliseconds_per_object": run.cpu("start", "quiet") / count * 1e3,
         "requests": asked.total(),
         "requests_per_object": asked.total() / count,
-        "writes": sum(asked[verb] for verb in ("POST", "PUT", "PATCH", "APPLY", "DELETE")),
+        "writes": writes(asked),
         "peak_megabytes": run.peak / 2**20,
     }
 
 
-def look(contestant: Contestant, server: Real, namespace: str, count: int, workers: int) -> Run:
+def look(
+    contestant: Contestant,
+    server: Real,
+    namespace: str,
+    count: int,
+    workers: int,
+    *,
+    resync: int = 0,
+    when: Mapping[str, Callable[[], object]] | None = None,
+) -> Run:
     asked: dict[str, Any] = {
         **contestant.asked,
+        **({"resync": resync} if resync else {}),
         "work": "reconcile",
         "kubeconfig": str(server.kubeconfig),
         "namespace": namespace,
         "count": count,
         "workers": workers,
     }
-    run = compete(contestant.name, contestant.command(), asked, environment=contestant.environment)
+    run = compete(contestant.name, contestant.command(), asked, environment=contestant.environment, when=when)
     verify(contestant.name, run.told["done"], {"count": count})
     return run
-
-
-def after(server: Real, before: Counter[str]) -> Counter[str]:
-    """What was asked since."""
-    time.sleep(0.3)  # a watch counts when it has ended
-    return server.requests() - before
 
 
 def check(name: str, server: Real, namespace: str, count: int) -> None:
@@ -98,12 +100,13 @@ def check(name: str, server: Real, namespace: str, count: int) -> None:
     }
     for webapp in webapps:
         child = children.get(webapp["metadata"]["name"], {"metadata": {}})
-        image = webapp["spec"]["image"]
+        image, status = webapp["spec"]["image"], webapp.get("status", {})
         owners = [owner["uid"] for owner in child["metadata"].get("ownerReferences", [])]
         is_whole = (
             child.get("data") == {"image": image, "replicas": "1"}
             and owners == [webapp["metadata"]["uid"]]
-            and webapp.get("status", {}).get("observedImage") == image
+            and status.get("observedImage") == image
+            and status.get("replicas") == webapp["spec"]["replicas"]
         )
         if not is_whole:
             raise Failed(f"{name} did not do the whole work: {webapp} has {child}")

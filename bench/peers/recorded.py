@@ -6,10 +6,11 @@ of discovery as clients ask for; every other list is empty and every other watch
 a thread that mostly waits inside OpenSSL, so that this process is never what others wait for.
 
 Told ``go`` on standard input, it sends the events, to whoever watches or begins to; told ``requests``, it
-prints what was asked for so far; told ``rest``, there are no events any more.  It prints
-one JSON line when it is ready, and ends with its standard input.
+prints what was asked for so far; told ``rest``, there are no events any more.  It prints one JSON line when
+it is ready, with all of ``kinds`` encoded, whole, in pages or as a stream as ``lists`` says, and the events;
+it ends with its standard input.
 
-    python -m bench.peers.recorded '{"objects": 1000, "events": 20000}'
+    python -m bench.peers.recorded '{"objects": 1000, "events": 20000, "kinds": ["Pod"], "lists": ["whole"]}'
 """
 
 from __future__ import annotations
@@ -31,11 +32,12 @@ from setpoint.net.tls import Authority
 
 _PIECE: Final = 1 << 18  # bytes given to OpenSSL at once
 _PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
+_PAGE: Final = 500  # objects in a page, as all ask that ask for pages
 _VERBS: Final = ["create", "delete", "get", "list", "patch", "update", "watch"]
 
 
 class Recording:
-    """Everything that can be asked for, encoded when it is first asked for and kept."""
+    """Everything that can be asked for, encoded when it is prepared or first asked for, and kept."""
 
     def __init__(self, count: int, events: int) -> None:
         self.count = count
@@ -45,6 +47,19 @@ class Recording:
     @property
     def version(self) -> int:
         return objects.FIRST_VERSION + self.count
+
+    def prepare(self, kind: str, lists: Iterable[str]) -> None:
+        """So that nobody waits for it inside the clock."""
+        for encoding in ("json", "protobuf") if kind == "Pod" else ("json",):
+            if "whole" in lists:
+                self.page(kind, encoding, 0, 0)
+            if "pages" in lists:
+                for begin in range(0, self.count, _PAGE):
+                    self.page(kind, encoding, _PAGE, begin)
+            if "stream" in lists:
+                self.streamed(kind, encoding)
+            if self.events:
+                self.changes(kind, encoding)
 
     def page(self, kind: str, encoding: str, limit: int, begin: int) -> bytes:
         with self._lock:  # two at once would make the same twice
@@ -197,7 +212,6 @@ class Server:
             _send_json(to, 404, {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 404})
 
     def _watch(self, to: ssl.SSLSocket, kind: str, encoding: str, *, is_list: bool) -> None:
-        # Encoded before anything is said: whoever is synced waits for events, and never for this process.
         changes = self._recording.changes(kind, encoding) if kind and self._recording.events else b""
         _send(to, [_head(encoding, None)])
         if kind and is_list:
@@ -243,7 +257,10 @@ def _send(to: ssl.SSLSocket, pieces: Iterable[bytes]) -> None:
 def main() -> None:
     asked = json.loads(sys.argv[1])
     authority = Authority.create()
-    server = Server(Recording(asked["objects"], asked["events"]), server_context(authority))
+    recording = Recording(asked["objects"], asked["events"])
+    for kind in asked["kinds"]:
+        recording.prepare(kind, asked["lists"])
+    server = Server(recording, server_context(authority))
     print(json.dumps({"server": server.url, "authority": authority.certificate_pem.decode()}), flush=True)
 
     def requests() -> None:

@@ -3,6 +3,9 @@
 The real one is loaded behind its back, straight into etcd, a hundred objects at a time: twenty thousand in
 seconds, and the same for every contestant to the byte.  Both say, for the verification, what a contestant
 must have found: how many objects, the sum of their versions, the sum of their first ports.
+
+Contestants are a user of their own to the real one, an administrator as we are; its audit log has that user's
+requests, every one, and nobody else's.
 """
 
 from __future__ import annotations
@@ -10,7 +13,6 @@ from __future__ import annotations
 import base64
 import http.client
 import json
-import re
 import ssl
 import subprocess
 import sys
@@ -19,20 +21,35 @@ import time
 import urllib.error
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 from bench.peers import objects
+from bench.peers.process import line
 from setpoint.testing.kube import ControlPlane
 
 _AT_ONCE: Final = 100  # puts in one transaction of etcd
 _SERVED: Final = 60.0  # seconds that a new kind, or new objects, may take to be served
+_ANSWERED: Final = 60.0  # seconds that one answer may take
 _NAMESPACE: Final = "shop"
 PART: Final = "shop-part"  # the namespace with as many objects as the slow are given
 _LATER: Final = {429, 503, 504}  # what an API server says that has much to take in
+_USER: Final = "contestant"
+_AUDIT: Final = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "rules": [{"level": "Metadata", "users": [_USER]}, {"level": "None"}],
+}
+_WRITES: Final = ("create", "update", "patch", "delete", "deletecollection")
 Expected = dict[str, int]
+
+
+def writes(asked: Counter[str]) -> int:
+    """How many of the requests may have changed something."""
+    return sum(asked[verb] for verb in _WRITES)
 
 
 class Recorded:
@@ -54,25 +71,30 @@ class Recorded:
     def requests(self) -> Counter[str]:
         """What was asked so far, by verb."""
         self.tell("requests")
-        assert self._process.stdout is not None
-        return Counter(json.loads(self._process.stdout.readline()))
+        return Counter(json.loads(line(self._process, longest=_ANSWERED)))
 
     def curl(self) -> list[str]:
         return ["--cacert", str(self.ca_file), "-H", "Authorization: Bearer a-token"]
 
 
 @contextmanager
-def recorded(count: int, events: int = 0) -> Iterator[Recorded]:
-    asked = json.dumps({"objects": count, "events": events})
+def recorded(
+    count: int,
+    events: int = 0,
+    *,
+    kinds: Sequence[str] = ("Workload",),
+    lists: Sequence[str] = ("whole", "stream"),
+) -> Iterator[Recorded]:
+    """With everything encoded that ``kinds`` and ``lists`` name; the rest, when it is first asked for."""
+    asked = json.dumps({"objects": count, "events": events, "kinds": kinds, "lists": lists})
     command = [sys.executable, "-m", "bench.peers.recorded", asked]
     with (
         tempfile.TemporaryDirectory() as folder,
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process,
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as process,
     ):
         assert process.stdin is not None
-        assert process.stdout is not None
         try:
-            yield Recorded(process, json.loads(process.stdout.readline()), Path(folder))
+            yield Recorded(process, json.loads(line(process)), Path(folder))
         finally:
             process.stdin.close()
 
@@ -108,12 +130,19 @@ def _kubeconfig(url: str, authority: bytes) -> dict[str, Any]:
 class Real:
     """kube-apiserver and etcd, and what a bench asks of them."""
 
-    def __init__(self, plane: ControlPlane) -> None:
+    def __init__(self, plane: ControlPlane, folder: Path) -> None:
         self._plane = plane
         self.url = plane.url
-        self.kubeconfig = plane.kubeconfig
+        self.kubeconfig = folder / "kubeconfig"
+        user = plane.client_certificate(_USER, ("system:masters",))
+        self.kubeconfig.write_text(plane.kubeconfig_for(user))
+        self._audited = Audited(folder / "audit.log")
         self._context = ssl.create_default_context(cafile=plane.ca_file)
         self._context.load_cert_chain(plane.admin_certificate, plane.admin_key)
+        self._opener = urllib.request.build_opener(
+            urllib.request.ProxyHandler({}),  # it is on this machine
+            urllib.request.HTTPSHandler(context=self._context),
+        )
 
     def curl(self) -> list[str]:
         plane = self._plane
@@ -124,17 +153,13 @@ class Real:
         body = None if document is None else json.dumps(document).encode()
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         request = urllib.request.Request(self.url + path, data=body, headers=headers, method=method)
-        with urllib.request.urlopen(request, context=self._context) as answer:
+        with self._opener.open(request, timeout=_ANSWERED) as answer:
             return json.loads(answer.read())
 
     def connection(self) -> http.client.HTTPSConnection:
         """One of one's own, which stays open."""
-        return http.client.HTTPSConnection(self.url.removeprefix("https://"), context=self._context)
-
-    def text(self, path: str) -> str:
-        with urllib.request.urlopen(self.url + path, context=self._context) as answer:
-            said: bytes = answer.read()
-        return said.decode()
+        where = self.url.removeprefix("https://")
+        return http.client.HTTPSConnection(where, context=self._context, timeout=_ANSWERED)
 
     def define(self, kind: str) -> None:
         """Make the kind known, and wait until it is served."""
@@ -230,24 +255,39 @@ class Real:
         return {"count": len(items), "versions": sum(items), "ports": len(items) * objects.PORT}
 
     def requests(self) -> Counter[str]:
-        """What was asked so far of the kinds that benches use, by verb; watches count when they end."""
-        found = Counter[str]()
-        for line in self.text("/metrics").splitlines():
-            if line.startswith("apiserver_request_total{") and (
-                'resource="configmaps"' in line
-                or 'resource="pods"' in line
-                or f'group="{objects.GROUP}"' in line
-            ):
-                verb = re.search(r'verb="([A-Z]+)"', line)
-                assert verb is not None
-                found[verb[1]] += int(float(line.rpartition(" ")[2]))
-        return found
+        """What contestants asked so far, by verb, whatever it was for."""
+        time.sleep(0.2)  # an answer is logged just after it was given
+        return self._audited.verbs()
+
+
+class Audited:
+    """An audit log that grows."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._read = 0  # bytes
+        self._verbs: dict[str, str] = {}  # by request: one that streams is logged when it begins and ends
+
+    def verbs(self) -> Counter[str]:
+        with self._file.open("rb") as log:
+            log.seek(self._read)
+            whole, end, _ = log.read().rpartition(b"\n")
+        self._read += len(whole + end)
+        for entry in map(json.loads, whole.splitlines()):
+            self._verbs[entry["auditID"]] = entry["verb"]
+        return Counter(self._verbs.values())
 
 
 @contextmanager
 def real() -> Iterator[Real]:
-    with ControlPlane(etcd_args=("--quota-backend-bytes=4294967296", "--max-txn-ops=1000")) as plane:
-        yield Real(plane)
+    with tempfile.TemporaryDirectory() as folder:
+        policy, log = Path(folder) / "audit.json", Path(folder) / "audit.log"
+        policy.write_text(json.dumps(_AUDIT))
+        log.touch()
+        audit = (f"--audit-policy-file={policy}", f"--audit-log-path={log}", "--audit-log-maxsize=100000")
+        etcd = ("--quota-backend-bytes=4294967296", "--max-txn-ops=1000")
+        with ControlPlane(api_server_args=audit, etcd_args=etcd) as plane:
+            yield Real(plane, Path(folder))
 
 
 def _stored(kind: str, number: int, namespace: str) -> bytes:

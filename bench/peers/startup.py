@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 
 from bench.peers.contestants import Contestant, present
-from bench.peers.reconcile import CONTESTANTS, look
+from bench.peers.reconcile import CONTESTANTS, check, look
 from bench.peers.rounds import Figures, Result, alternate
 from bench.peers.servers import Real, real
 
@@ -29,6 +29,7 @@ def begin(contestant: Contestant, server: Real) -> Figures:
     namespace = f"bench-{secrets.token_hex(4)}"
     server.load_webapps(namespace, 1)
     run = look(contestant, server, namespace, 1, workers=1)
+    check(contestant.name, server, namespace, 1)
     server.clear(namespace)
     return {
         "loaded_seconds": run.marks["start"].wall - run.spawned,

@@ -18,9 +18,9 @@ from typing import Final
 
 from bench.peers import objects
 from bench.peers.contestants import Contestant, present
-from bench.peers.process import compete
+from bench.peers.process import Failed, compete
 from bench.peers.reconcile import CONTESTANTS
-from bench.peers.rounds import Figures, Result, alternate
+from bench.peers.rounds import Figures, Result, alternate, verify
 from bench.peers.servers import Real, real
 
 OBJECTS: Final = 10_000
@@ -45,6 +45,7 @@ def run(count: int = OBJECTS, seconds: int = SECONDS) -> list[Result]:
 
 def live(contestant: Contestant, server: Real, namespace: str, count: int, seconds: int) -> Figures:
     events = PER_SECOND * seconds
+    changes = Changes(server, namespace, count, events)
     asked = {
         **contestant.asked,
         "work": "steady",
@@ -59,34 +60,63 @@ def live(contestant: Contestant, server: Real, namespace: str, count: int, secon
         contestant.command(),
         asked,
         environment=contestant.environment,
-        when_synced=lambda: Thread(
-            target=change, args=(server, namespace, count, events), daemon=True
-        ).start(),
+        when={"synced": changes.start},
+        meanwhile=changes.check,
     )
-    late = run.told["done"]["late"]
+    late: dict[str, float] = run.told["done"]["late"]
+    strange = late.keys() - changes.sent
+    verify(
+        contestant.name, {"changes": len(late), "strange": len(strange)}, {"changes": events, "strange": 0}
+    )
     return {
-        "p50_milliseconds": median(late),
-        "p99_milliseconds": quantiles(late, n=100)[-1],
+        "p50_milliseconds": median(late.values()),
+        "p99_milliseconds": quantiles(late.values(), n=100)[-1],
         "cpu_microseconds_per_change": run.cpu("synced", "done") / events * 1e6,
         "settled_megabytes": run.marks["settled"].resident / 2**20,
     }
 
 
-def change(server: Real, namespace: str, count: int, events: int) -> None:
-    """So many changes, each of another object, evenly over the time."""
-    began = time.monotonic() + 0.5
+class Changes:
+    """So many changes, each of another object, evenly over the time, by threads.
 
-    def some(first: int) -> None:
-        connection = server.connection()
-        for number in range(first, events, CHANGERS):
-            time.sleep(max(0.0, began + number / PER_SECOND - time.monotonic()))
-            path = f"/apis/{objects.GROUP}/v1/namespaces/{namespace}/webapps/webapp-{number * 7 % count}"
-            body = json.dumps({"spec": {"image": str(time.time_ns())}})
-            connection.request("PATCH", path, body, {"Content-Type": "application/merge-patch+json"})
-            answer = connection.getresponse()
-            said = answer.read()
-            if answer.status != http.client.OK:
-                raise RuntimeError(f"PATCH {path}: {answer.status} {said.decode()}")
+    Each gives an object an image that nothing had before: the time.  What was sent is known here, and so is
+    why it could not be: else it would look as if the contestant had not seen it.
+    """
 
-    for first in range(CHANGERS):
-        Thread(target=some, args=(first,), daemon=True).start()
+    def __init__(self, server: Real, namespace: str, count: int, events: int) -> None:
+        self._server = server
+        self._count = count
+        self._events = events
+        self._path = f"/apis/{objects.GROUP}/v1/namespaces/{namespace}/webapps"
+        self._errors: list[Exception] = []
+        self.sent: set[str] = set()
+
+    def start(self) -> list[Thread]:
+        began = time.monotonic() + 0.5
+        threads = [Thread(target=self._some, args=(each, began), daemon=True) for each in range(CHANGERS)]
+        for thread in threads:
+            thread.start()
+        return threads
+
+    def check(self) -> None:
+        if self._errors:
+            raise Failed(f"the changes could not be made: {self._errors[0]}")
+
+    def _some(self, first: int, began: float) -> None:
+        try:
+            connection = self._server.connection()
+            for number in range(first, self._events, CHANGERS):
+                time.sleep(max(0.0, began + number / PER_SECOND - time.monotonic()))
+                self._change(connection, f"{self._path}/webapp-{number * 7 % self._count}")
+        except Exception as error:  # noqa: BLE001 - whatever it was, it is told
+            self._errors.append(error)
+
+    def _change(self, connection: http.client.HTTPSConnection, path: str) -> None:
+        image = str(time.time_ns())
+        self.sent.add(image)
+        body = json.dumps({"spec": {"image": image}})
+        connection.request("PATCH", path, body, {"Content-Type": "application/merge-patch+json"})
+        answer = connection.getresponse()
+        said = answer.read()
+        if answer.status != http.client.OK:
+            raise RuntimeError(f"PATCH {path}: {answer.status} {said.decode()}")

@@ -56,7 +56,7 @@ def run(objects: int = OBJECTS, events: int = EVENTS) -> list[Result]:
 
 
 def absorb(contestant: Contestant, objects: int, events: int) -> Figures:
-    with recorded(objects, events) as server:
+    with recorded(objects, events, kinds=(contestant.asked["kind"],)) as server:
         return absorb_from(server, contestant, objects, events)
 
 
@@ -75,7 +75,7 @@ def absorb_from(server: Recorded, contestant: Contestant, objects: int, events: 
         contestant.command(),
         asked,
         environment=contestant.environment,
-        when_synced=lambda: server.tell("go"),
+        when={"synced": lambda: server.tell("go")},
     )
     expected = expected_of_recording(objects, events)
     verify(contestant.name, {**run.told["checked"], **run.told["done"]}, {**expected, "events": events})

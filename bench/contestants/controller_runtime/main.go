@@ -1,8 +1,9 @@
 // What controller-runtime does in the benchmarks, written as its users write it.
 //
-// The one argument is JSON: which work, on what. A line {"at": "start"} says that the program is loaded; it
-// begins when it reads a line, says {"at": "done", ...} with what it counted, gives back what memory it can,
-// says "settled", and ends when its standard input does.
+// The one argument is JSON: which work, on what. A line {"at": "start"} says that the program is loaded; then
+// come "done" with what it counted, "resynced" where a resync is asked for, "settled" when it gave back what
+// memory it can, and, of a cache, "checked" with what it holds. After each it waits for a line, so that whoever
+// measures it sees it at rest.
 //
 // Chosen so that it is not held back: no client-side rate limit (QPS -1), no gzip on loopback, no metrics server, no leader
 // election, protobuf for built-in kinds and the streaming list as client-go has them by default, garbage
@@ -18,7 +19,6 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
-	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -57,6 +57,7 @@ type asked struct {
 	Count      int    `json:"count"`
 	Events     int    `json:"events"`
 	Workers    int    `json:"workers"`
+	Resync     int    `json:"resync"` // seconds; 0: as controller-runtime has it
 }
 
 var groupVersion = schema.GroupVersion{Group: "bench.setpoint.dev", Version: "v1"}
@@ -145,20 +146,15 @@ func say(at string, counted map[string]any) {
 	fmt.Println(string(text))
 }
 
-func start() {
-	say("start", nil)
-	_, err := input.ReadString('\n')
-	must(err)
+// pause says it, and waits for the harness to have looked.
+func pause(at string, counted map[string]any) {
+	say(at, counted)
+	_, _ = input.ReadString('\n')
 }
 
 func settle() {
 	debug.FreeOSMemory()
-	say("settled", nil)
-}
-
-func end() {
-	_, _ = input.ReadString('\n')
-	os.Exit(0)
+	pause("settled", nil)
 }
 
 func must(err error) {
@@ -229,10 +225,11 @@ func (a *asked) fill(ctx context.Context, config *rest.Config, handler toolscach
 	return kept
 }
 
-// check reads everything: how many there are, the sum of their versions, the sum of their first ports.
+// check reads everything, as copies that may be changed, which is the default: how many there are, the sum of
+// their versions, the sum of their first ports.
 func (a *asked) check(ctx context.Context, kept cache.Cache) map[string]any {
 	list := a.list()
-	must(kept.List(ctx, list, client.UnsafeDisableDeepCopy))
+	must(kept.List(ctx, list))
 	count, versions, ports := 0, int64(0), int64(0)
 	see := func(object client.Object, port int64) {
 		version, err := strconv.ParseInt(object.GetResourceVersion(), 10, 64)
@@ -264,16 +261,15 @@ func (a *asked) check(ctx context.Context, kept cache.Cache) map[string]any {
 }
 
 func (a *asked) sync(ctx context.Context, config *rest.Config) {
-	start()
+	pause("start", nil)
 	kept := a.fill(ctx, config, nil)
-	say("done", nil)
+	pause("done", nil)
 	settle()
-	say("checked", a.check(ctx, kept))
-	end()
+	pause("checked", a.check(ctx, kept))
 }
 
 func (a *asked) watch(ctx context.Context, config *rest.Config) {
-	start()
+	pause("start", nil)
 	var seen atomic.Int64
 	all := make(chan struct{})
 	kept := a.fill(ctx, config, toolscache.ResourceEventHandlerFuncs{
@@ -285,20 +281,19 @@ func (a *asked) watch(ctx context.Context, config *rest.Config) {
 	})
 	say("synced", nil)
 	<-all
-	say("done", map[string]any{"events": seen.Load()})
+	pause("done", map[string]any{"events": seen.Load()})
 	settle()
-	say("checked", a.check(ctx, kept))
-	end()
+	pause("checked", a.check(ctx, kept))
 }
 
 // ---- the controller
 
 type reconciler struct {
 	client.Client
-	mutex   sync.Mutex
-	missing int
-	done    map[string]bool
-	all     chan struct{}
+	mutex sync.Mutex
+	count int
+	done  map[string]bool
+	all   chan struct{}
 }
 
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
@@ -329,17 +324,29 @@ func (r *reconciler) finished(name string) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	if !r.done[name] {
-		r.done[name] = true
-		if r.missing--; r.missing == 0 {
+		if r.done[name] = true; len(r.done) == r.count {
 			close(r.all)
 		}
 	}
 }
 
+// again forgets what was looked at, and tells when all of it was looked at once more.
+func (r *reconciler) again() <-chan struct{} {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.done, r.all = map[string]bool{}, make(chan struct{})
+	return r.all
+}
+
 func (a *asked) manager(config *rest.Config) ctrl.Manager {
+	kept := cache.Options{DefaultNamespaces: map[string]cache.Config{a.Namespace: {}}}
+	if a.Resync > 0 {
+		period := time.Duration(a.Resync) * time.Second
+		kept.SyncPeriod = &period
+	}
 	manager, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:  newScheme(),
-		Cache:   cache.Options{DefaultNamespaces: map[string]cache.Config{a.Namespace: {}}},
+		Cache:   kept,
 		Metrics: server.Options{BindAddress: "0"},
 	})
 	must(err)
@@ -347,11 +354,10 @@ func (a *asked) manager(config *rest.Config) ctrl.Manager {
 }
 
 func (a *asked) reconcile(ctx context.Context, config *rest.Config) {
-	start()
+	pause("start", nil)
 	manager := a.manager(config)
-	kept := &reconciler{
-		Client: manager.GetClient(), missing: a.Count, done: map[string]bool{}, all: make(chan struct{}),
-	}
+	kept := &reconciler{Client: manager.GetClient(), count: a.Count}
+	all := kept.again()
 	built := ctrl.NewControllerManagedBy(manager).
 		For(&WebApp{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: a.Workers})
@@ -360,20 +366,21 @@ func (a *asked) reconcile(ctx context.Context, config *rest.Config) {
 	}
 	must(built.Complete(kept))
 	go func() { must(manager.Start(ctx)) }()
-	<-kept.all
-	say("done", map[string]any{"count": a.Count})
-	_, _ = input.ReadString('\n') // the harness waits until it is quiet
+	<-all
+	pause("done", map[string]any{"count": a.Count})
+	if a.Resync > 0 {
+		<-kept.again()
+		pause("resynced", map[string]any{"count": a.Count})
+	}
 	settle()
-	end()
 }
 
 // steady records how late each change is looked at: the image says when it was asked for.
 func (a *asked) steady(ctx context.Context, config *rest.Config) {
-	start()
+	pause("start", nil)
 	manager := a.manager(config)
 	var mutex sync.Mutex
-	var late []float64
-	first := map[string]bool{}
+	late, images := map[string]float64{}, map[string]string{}
 	synced, all := make(chan struct{}), make(chan struct{})
 	look := reconcile.Func(func(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 		now := time.Now().UnixNano()
@@ -383,16 +390,18 @@ func (a *asked) steady(ctx context.Context, config *rest.Config) {
 		}
 		mutex.Lock()
 		defer mutex.Unlock()
-		if !first[request.Name] {
-			if first[request.Name] = true; len(first) == a.Count {
-				close(synced)
-			}
-			return ctrl.Result{}, nil
+		image := webapp.Spec.Image
+		before, isKnown := images[request.Name]
+		images[request.Name] = image
+		if !isKnown && len(images) == a.Count {
+			close(synced)
 		}
-		then, err := strconv.ParseInt(webapp.Spec.Image, 10, 64)
-		must(err)
-		if late = append(late, float64(now-then)/1e6); len(late) == a.Events {
-			close(all)
+		if isKnown && image != before {
+			then, err := strconv.ParseInt(image, 10, 64)
+			must(err)
+			if late[image] = float64(now-then) / 1e6; len(late) == a.Events {
+				close(all)
+			}
 		}
 		return ctrl.Result{}, nil
 	})
@@ -402,10 +411,8 @@ func (a *asked) steady(ctx context.Context, config *rest.Config) {
 	<-synced
 	say("synced", nil)
 	<-all
-	slices.Sort(late)
-	say("done", map[string]any{"late": late})
+	pause("done", map[string]any{"late": late})
 	settle()
-	end()
 }
 
 // ---- the queue
@@ -422,8 +429,7 @@ func (a *asked) queue() {
 	} else {
 		queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	}
-	start()
-	began := time.Now()
+	pause("start", nil)
 	for _, key := range keys {
 		queue.Add(key)
 	}
@@ -431,9 +437,8 @@ func (a *asked) queue() {
 		key, _ := queue.Get()
 		queue.Done(key)
 	}
-	say("done", map[string]any{"operations": 3 * a.Count, "seconds": time.Since(began).Seconds()})
+	pause("done", map[string]any{"operations": 3 * a.Count})
 	settle()
-	end()
 }
 
 func newScheme() *runtime.Scheme {
@@ -451,6 +456,7 @@ func main() {
 	ctx := context.Background()
 	if a.Work == "queue" {
 		a.queue()
+		return
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", a.Kubeconfig)
 	must(err)

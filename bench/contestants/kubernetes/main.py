@@ -2,9 +2,9 @@
 # ruff: noqa: ANN001, ANN003, ANN201, ANN202, ANN204
 """What the official client's informer does in the benchmarks, written as its users write it.
 
-The one argument is JSON: which work, on what.  A line {"at": "start"} says that the program is loaded; it
-begins when it reads a line, says {"at": "done", ...} with what it counted, gives back what memory it can,
-says "settled", and ends when its standard input does.
+The one argument is JSON: which work, on what.  A line {"at": "start"} says that the program is loaded; then
+come "done" with what it counted, "settled" when it gave back what memory it can, and, of a cache, "checked"
+with what it holds.  After each it waits for a line, so that whoever measures it sees it at rest.
 
 It has an informer with a cache, and no controllers: it takes part in the sync and the watch.  Typed objects
 for Pods; plain dicts, which are cheaper, for the custom resource, for which it has no types.
@@ -12,6 +12,7 @@ for Pods; plain dicts, which are cheaper, for the custom resource, for which it 
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import json
 import sys
@@ -27,9 +28,16 @@ def say(at, **counted):
     print(json.dumps({"at": at, **counted}), flush=True)
 
 
+def pause(at, **counted):
+    """Say it, and wait for the harness to have looked."""
+    say(at, **counted)
+    sys.stdin.readline()
+
+
 def settle():
     gc.collect()
-    say("settled")
+    ctypes.CDLL(None).malloc_trim(0)
+    pause("settled")
 
 
 def list_workloads(**kwargs):
@@ -83,8 +91,7 @@ def main():
 
         return count
 
-    say("start")
-    sys.stdin.readline()
+    pause("start")
     kept = informer()
     kept.add_event_handler(ADDED, counted(ADDED))
     kept.add_event_handler(MODIFIED, counted(MODIFIED))
@@ -93,10 +100,9 @@ def main():
     if ASKED["work"] == "watch":
         say("synced")
         reached[MODIFIED].wait()
-    say("done", events=counts[MODIFIED])
+    pause("done", events=counts[MODIFIED])
     settle()
-    say("checked", **check(kept.cache.list()))
-    sys.stdin.readline()
+    pause("checked", **check(kept.cache.list()))
 
 
 if __name__ == "__main__":

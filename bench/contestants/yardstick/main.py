@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import ctypes
 import gc
 import http.client
 import json
@@ -24,14 +25,16 @@ def say(at: str, **counted: Any) -> None:
     print(json.dumps({"at": at, **counted}), flush=True)
 
 
-def start() -> None:
-    say("start")
+def pause(at: str, **counted: Any) -> None:
+    """Say it, and wait for the harness to have looked."""
+    say(at, **counted)
     sys.stdin.readline()
 
 
 def settle() -> None:
     gc.collect()
-    say("settled")
+    ctypes.CDLL(None).malloc_trim(0)
+    pause("settled")
 
 
 def events(asked: dict[str, Any]) -> Iterator[Any]:
@@ -48,7 +51,7 @@ def events(asked: dict[str, Any]) -> Iterator[Any]:
 
 
 def cache(asked: dict[str, Any]) -> None:
-    start()
+    pause("start")
     held: dict[tuple[str, str], Any] = {}
     changed = 0
     for event in events(asked):
@@ -62,26 +65,24 @@ def cache(asked: dict[str, Any]) -> None:
         changed += event["type"] == "MODIFIED"
         if asked["work"] == "watch" and changed == asked["events"]:
             break
-    say("done", events=changed)
+    pause("done", events=changed)
     settle()
     versions = sum(int(each["metadata"]["resourceVersion"]) for each in held.values())
     ports = sum(each["spec"]["containers"][0]["ports"][0]["containerPort"] for each in held.values())
-    say("checked", count=len(held), versions=versions, ports=ports)
-    sys.stdin.readline()
+    pause("checked", count=len(held), versions=versions, ports=ports)
 
 
 async def queue(asked: dict[str, Any]) -> None:
     keys = [("shop", f"webapp-{number}") for number in range(asked["count"])]
-    start()
+    pause("start")
     work: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
     for key in keys:
         work.put_nowait(key)
     for _ in keys:
         await work.get()
         work.task_done()
-    say("done", operations=3 * len(keys))
+    pause("done", operations=3 * len(keys))
     settle()
-    sys.stdin.readline()
 
 
 if __name__ == "__main__":

@@ -1,17 +1,17 @@
 //! What kube-rs does in the benchmarks, written as its users write it.
 //!
-//! The one argument is JSON: which work, on what. A line {"at": "start"} says that the program is loaded; it
-//! begins when it reads a line, says {"at": "done", ...} with what it counted, gives back what memory it can,
-//! says "settled", and ends when its standard input does.
+//! The one argument is JSON: which work, on what. A line {"at": "start"} says that the program is loaded; then
+//! come "done" with what it counted, "settled" when it gave back what memory it can, and, of a cache, "checked"
+//! with what it holds. After each it waits for a line, so that whoever measures it sees it at rest.
 //!
-//! Chosen so that it is not held back: a release build with link-time optimisation; no client-side rate limit
+//! Chosen so that it is not held back: a release build with full link-time optimisation, in one unit; no client-side rate limit
 //! (it has none); the reflector alone, without a controller around it, for the cache; both of its ways to list
 //! (pages, its default, and the streaming list) are contestants. The controller looks only at a changed
 //! generation, applies its child as the project's own examples do, and patches status only where it differs.
 //! Before memory is looked at, the allocator gives back what is free.
 use std::{
     borrow::Cow,
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     fmt::Debug,
     hash::Hash,
     io::{BufRead, Write},
@@ -125,23 +125,15 @@ fn say(at: &str, mut counted: Value) {
     std::io::stdout().flush().unwrap();
 }
 
-fn read_line() {
+/// Says it, and waits for the harness to have looked.
+fn pause(at: &str, counted: Value) {
+    say(at, counted);
     std::io::stdin().lock().read_line(&mut String::new()).unwrap();
-}
-
-fn start() {
-    say("start", json!({}));
-    read_line();
 }
 
 fn settle() {
     unsafe { libc::malloc_trim(0) };
-    say("settled", json!({}));
-}
-
-fn end() -> ! {
-    read_line();
-    std::process::exit(0)
+    pause("settled", json!({}));
 }
 
 // ---- the cache
@@ -212,10 +204,9 @@ where
         say("synced", json!({}));
         all.notified().await;
     }
-    say("done", json!({"events": asked.events}));
+    pause("done", json!({"events": asked.events}));
     settle();
-    say("checked", check(&store));
-    end()
+    pause("checked", check(&store));
 }
 
 fn check<K>(store: &Store<K>) -> Value
@@ -233,7 +224,7 @@ where
 }
 
 async fn cached(asked: Asked, client: Client) {
-    start();
+    pause("start", json!({}));
     let gvk = if asked.kind == "Pod" {
         GroupVersionKind::gvk("", "v1", "Pod")
     } else {
@@ -293,7 +284,7 @@ async fn reconcile(webapp: Arc<WebApp>, context: Arc<Context>) -> Result<Action,
 }
 
 async fn control(asked: Asked, client: Client) {
-    start();
+    pause("start", json!({}));
     let webapps: Api<WebApp> = Api::namespaced(client.clone(), &asked.namespace);
     let children: Api<ConfigMap> = Api::namespaced(client.clone(), &asked.namespace);
     let context =
@@ -315,37 +306,37 @@ async fn control(asked: Asked, client: Client) {
             .for_each(|_| std::future::ready(())),
     );
     context.all.notified().await;
-    say("done", json!({"count": asked.count}));
-    read_line(); // the harness waits until it is quiet
+    pause("done", json!({"count": asked.count}));
     settle();
-    end()
 }
 
 /// Records how late each change is looked at: the image says when it was asked for.
 async fn steady(asked: Asked, client: Client) {
-    struct Late {
-        first: HashSet<String>,
-        late: Vec<f64>,
+    #[derive(Default)]
+    struct Seen {
+        images: HashMap<String, String>,
+        late: HashMap<String, f64>,
     }
-    start();
+    pause("start", json!({}));
     let webapps: Api<WebApp> = Api::namespaced(client, &asked.namespace);
     let (synced, all) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-    let kept = Arc::new(Mutex::new(Late { first: HashSet::new(), late: Vec::new() }));
+    let kept = Arc::new(Mutex::new(Seen::default()));
     let (told_synced, told_all, seen) = (synced.clone(), all.clone(), kept.clone());
     let (count, events) = (asked.count, asked.events);
     let look = move |webapp: Arc<WebApp>, _: Arc<()>| {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos();
+        let image = webapp.spec.image.clone();
         let mut seen = seen.lock().unwrap();
-        if seen.first.insert(webapp.name_any()) {
-            if seen.first.len() == count {
-                told_synced.notify_one();
+        match seen.images.insert(webapp.name_any(), image.clone()) {
+            None if seen.images.len() == count => told_synced.notify_one(),
+            Some(before) if before != image => {
+                let then: u128 = image.parse().unwrap();
+                seen.late.insert(image, (now as f64 - then as f64) / 1e6);
+                if seen.late.len() == events {
+                    told_all.notify_one();
+                }
             }
-        } else {
-            let then: u128 = webapp.spec.image.parse().unwrap();
-            seen.late.push((now as f64 - then as f64) / 1e6);
-            if seen.late.len() == events {
-                told_all.notify_one();
-            }
+            _ => {} // the first look, or nothing changed
         }
         std::future::ready(Ok::<_, kube::Error>(Action::await_change()))
     };
@@ -359,9 +350,8 @@ async fn steady(asked: Asked, client: Client) {
     say("synced", json!({}));
     all.notified().await;
     let late = kept.lock().unwrap().late.clone();
-    say("done", json!({"late": late}));
+    pause("done", json!({"late": late}));
     settle();
-    end()
 }
 
 #[tokio::main]
@@ -377,4 +367,5 @@ async fn main() {
         "steady" => steady(asked, client).await,
         work => panic!("there is no work {work:?}"),
     }
+    std::process::exit(0) // what runs beside is not waited for
 }
