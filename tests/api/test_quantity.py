@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from setpoint.api.quantity import Format, Quantity
+from tests.server.deadlines import within
 
 TABLE: dict[str, list[Any]] = json.loads((Path(__file__).parent / "data/quantity.json").read_text())
 
@@ -78,6 +79,14 @@ def test_a_number_without_digits_is_refused(text: str) -> None:
 @pytest.mark.parametrize("text", ["1e1001", "1e2000000000", "9" * 1001, "1e4294967296"])
 def test_a_text_that_would_fill_the_memory_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="more than 1000 digits"):
+        Quantity(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["1" * 1_000_000 + "x", "1." + "1" * 1_000_000 + "x", "1Ki" + "1" * 1_000_000 + "x"]
+)
+def test_digits_without_end_are_refused_at_once(text: str) -> None:
+    with within(20), pytest.raises(ValueError, match="cannot parse"):
         Quantity(text)
 
 

@@ -6,12 +6,14 @@ And the fixture ``cluster`` as a namespace of that.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterator
-from typing import Any, NoReturn
+from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
-from setpoint.api import ObjectMeta, crd_of
+from setpoint.api import CustomResource, ObjectMeta, crd_of, to_wire, yaml
 from setpoint.client.client import Client
 from setpoint.client.config import Config
 from setpoint.controller.context import Context
@@ -19,13 +21,14 @@ from setpoint.kube.apiextensions.v1 import CustomResourceDefinition
 from setpoint.kube.apps.v1 import Deployment
 from setpoint.kube.core.v1 import ConfigMap, Namespace
 from setpoint.kube.rbac.v1 import ClusterRole
+from setpoint.operator import Operator
 from setpoint.testing.kube import ControlPlane
-from setpoint.testing.proof.plans import At, Crash
+from setpoint.testing.proof.plans import At, Crash, Create
 from setpoint.testing.proof.real_lab import RealLab
 from setpoint.testing.proof.real_proof import RealReport, prove_on_cluster
 from setpoint.testing.waiting import eventually
 from tests.mutants.operators import ONE, marked_before
-from tests.mutants.widgets import Widget, child, create, delete, operator_of
+from tests.mutants.widgets import Widget, WidgetStatus, child, create, delete, operator_of
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +84,44 @@ def test_its_twin_lives(config: Config) -> None:
     assert report.is_good, str(report)
     assert report.plans >= 6
     assert not report.inconclusive
+
+
+class Gadget(CustomResource, group="test.setpoint.dev", version="v1"):
+    """A kind that the cluster does not know before."""
+
+    status: WidgetStatus = WidgetStatus()
+
+
+def gadgets() -> Operator:
+    operator = Operator("gadgets")
+
+    @operator.controller(Gadget)
+    async def reconcile(gadget: Gadget, ctx: Context) -> None:
+        del ctx
+        gadget.status.done = "yes"
+
+    return operator
+
+
+def test_of_two_proofs_at_once_none_takes_the_definition_from_the_other(config: Config) -> None:
+    before = there(config)
+    gadgets().crds()  # reads the docs of its fields: Python 3.11 cannot do that in two threads at once
+    metadata = {"name": "g", "namespace": "default"}
+    steps = [Create({"apiVersion": "test.setpoint.dev/v1", "kind": "Gadget", "metadata": metadata})]
+
+    def proof(plans: int) -> RealReport:
+        return prove_on_cluster(gadgets, config, steps=steps, only=["E1", "E2", "E4"], most_plans=plans)
+
+    async def both() -> list[RealReport]:
+        return list(await asyncio.gather(*(asyncio.to_thread(proof, plans) for plans in (4, 6))))
+
+    try:
+        for report in asyncio.run(both()):
+            assert report.is_good, str(report)
+            assert not report.inconclusive
+    finally:
+        logging.disable(logging.NOTSET)  # in one process each is the other's way back
+    assert there(config) == before
 
 
 def test_who_writes_outside_of_its_namespace_is_kept_from_it_and_told(config: Config) -> None:
@@ -139,24 +180,35 @@ def test_what_cannot_be_had_there_is_said(lab: RealLab) -> None:
         lab.pass_time(3600)
 
 
+def test_it_is_talked_to_as_with_kubectl_there(lab: RealLab, tmp_path: Path) -> None:
+    file = tmp_path / "all.yaml"
+    file.write_text(
+        yaml.dump_all([crd_of(Widget), to_wire(Widget(metadata=ObjectMeta(name="w")))])
+        + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, finalizers: [test.setpoint.dev/hold]}\n"
+    )
+    lab.apply(file)
+    assert lab.wait_for(Widget, "w", lambda seen: seen.spec.text == "a")
+    lab.delete(ConfigMap, "c")
+    with pytest.raises(AssertionError, match=r"c is deleted: not so within 0.5 s; .*setpoint.dev/hold"):
+        lab.wait_for(ConfigMap, "c", deleted=True, timeout=0.5)
+    lab.change(ConfigMap, "c", {"metadata": {"finalizers": None}})
+    lab.wait_for(ConfigMap, "c", deleted=True)
+    assert "delete ConfigMap c" in lab.story()
+
+
 def test_with_a_node_deployments_become_available(config: Config) -> None:
-    web: dict[str, Any] = {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "web", "namespace": "default"},
-        "spec": {
-            "selector": {"matchLabels": {"app": "web"}},
-            "template": {
-                "metadata": {"labels": {"app": "web"}},
-                "spec": {"containers": [{"name": "web", "image": "web"}]},
-            },
-        },
-    }
+    web = """
+        apiVersion: apps/v1
+        kind: Deployment
+        metadata: {name: web}
+        spec:
+          selector: {matchLabels: {app: web}}
+          template:
+            metadata: {labels: {app: web}}
+            spec: {containers: [{name: web, image: web}]}
+    """
     with RealLab(config, unavailable=unavailable, node=True) as real:
-        real.create(web)
-
-        async def available() -> bool:
-            found = await real.client.get(Deployment, "web", namespace="default")
-            return found.status is not None and found.status.available_replicas == 1
-
-        real.wait(eventually(available, timeout=60, what="the Deployment is available"))
+        real.apply(web)
+        found = real.wait_for(Deployment, "web", "Available", timeout=60)
+        assert found.status is not None
+        assert found.status.available_replicas == 1

@@ -81,6 +81,20 @@ def _conversion(review: Json, response: Json) -> Said:
     return Said(200, json.dumps({**said, "response": {"uid": review["request"]["uid"], **response}}).encode())
 
 
+def _one_way(review: Json) -> Said:
+    """Only into v1."""
+    if review["request"]["desiredAPIVersion"].endswith("/v1"):
+        return _converted(review)
+    return _conversion(review, {"result": {"status": "Failed", "message": "there is no way back"}})
+
+
+def _without_metadata(review: Json) -> Said:
+    answer = json.loads(_converted(review).body)
+    for obj in answer["response"]["convertedObjects"]:
+        obj["metadata"] = "x"
+    return Said(200, json.dumps(answer).encode())
+
+
 def _changed_name(review: Json) -> Said:
     answer = json.loads(_converted(review).body)
     for obj in answer["response"]["convertedObjects"]:
@@ -141,6 +155,39 @@ ANSWERS: Final[dict[str, Answerer]] = {
         200, json.dumps({"apiVersion": review["apiVersion"], "kind": review["kind"]}).encode()
     ),
     "/bad/types": lambda review: _review(review, {"allowed": "yes"}),
+    "/bad/types/code": _denied(code="418", message="no"),
+    "/bad/types/code/large": _denied(code=2**31),
+    "/bad/types/code/broken": _denied(code=1.5),
+    "/bad/types/message": _denied(message=1),
+    "/bad/types/reason": _denied(reason=["a"]),
+    "/bad/types/status": _allowed(status="Failure"),
+    "/bad/types/status/status": _denied(status=True),
+    "/bad/types/details": _denied(details="x"),
+    "/bad/types/details/name": _denied(details={"name": 1}),
+    "/bad/types/details/retry": _denied(details={"retryAfterSeconds": "x"}),
+    "/bad/types/causes": _denied(details={"causes": "x"}),
+    "/bad/types/cause": _denied(details={"causes": ["x"]}),
+    "/bad/types/cause/field": _denied(details={"causes": [{"field": 1}]}),
+    "/bad/types/metadata": _denied(metadata="x"),
+    "/bad/types/metadata/continue": _denied(metadata={"continue": 1}),
+    "/bad/types/warnings": _allowed(warnings="careful"),
+    "/bad/types/warning": _allowed(warnings=["careful", 1]),
+    "/bad/types/warning/null": _allowed(warnings=[None, "careful"]),
+    "/bad/types/warning/control": _allowed(warnings=["care\nful", "\x00", "a" * 300]),
+    "/bad/types/audit": _allowed(auditAnnotations={"who": 1}),
+    "/bad/types/patch": _allowed(patch="?"),
+    "/bad/types/patch/type": _allowed(patchType=1),
+    "/bad/types/uid": lambda review: _review({**review, "request": {"uid": 1}}, {"allowed": True}),
+    "/bad/types/request": lambda review: _review(review, {"allowed": True}, request="x"),
+    "/deny/unknown": _denied(code=403, message="no", other=1, details={"other": 1, "kind": "k", "uid": "u"}),
+    "/deny/code": _denied(code=999, message="no"),
+    "/deny/status": _denied(code=403, message="no", kind="Odd", apiVersion="odd/v1"),
+    "/error/long": lambda _: Said(500, b"x" * 2000 + b" \xc3\xa9" * 2000, "text/plain"),
+    "/error/long/forbidden": lambda _: Said(403, b"y" * 5000, "text/plain"),
+    "/error/long/status": lambda _: Said(
+        403,
+        b'{"kind":"Status","apiVersion":"v1","status":"Failure","message":"' + b"z" * 5000 + b'"}',
+    ),
     "/bad/patch": _allowed(patchType="JSONPatch", patch=base64.b64encode(b"nonsense").decode()),
     "/bad/patch/path": _patched({"op": "remove", "path": "/data/absent"}),
     "/bad/patch/test": _patched({"op": "test", "path": "/metadata/name", "value": "other"}),
@@ -162,11 +209,46 @@ ANSWERS: Final[dict[str, Answerer]] = {
         _add("/spec/containers/-", {"name": "side", "image": "side"}),
         _add("/metadata/annotations", {"side": "car"}),
     ),
+    "/patch/priority/absent": _patched(_add("/spec/priorityClassName", "absent")),
+    "/patch/priority/system": _patched(_add("/spec/priorityClassName", "system-node-critical")),
+    "/patch/priority/whole": _patched(
+        _add("/spec/priorityClassName", "system-node-critical"), _add("/spec/priority", 2000001000)
+    ),
+    "/patch/runtime/absent": _patched(_add("/spec/runtimeClassName", "absent")),
+    "/patch/tolerations": _patched(_add("/spec/tolerations", [])),
+    "/patch/finalizers": _patched({"op": "remove", "path": "/metadata/finalizers"}),
+    "/patch/target": _patched({"op": "replace", "path": "/target/name", "value": "elsewhere"}),
     "/patch/replicas": _patched({"op": "replace", "path": "/spec/replicas", "value": 3}),
+    "/patch/replicas/text": _patched({"op": "replace", "path": "/spec/replicas", "value": "many"}),
+    "/patch/replicas/negative": _patched({"op": "replace", "path": "/spec/replicas", "value": -1}),
+    "/patch/audiences": _patched(_add("/spec/audiences", ["b"])),
+    "/patch/spec": _patched({"op": "remove", "path": "/spec"}),
     "/patch/size": _patched(_add("/spec/size", 5)),
     "/patch/invalid": _patched(_add("/metadata/labels", {"not a label": "!"})),
     "/slow": _slow,
     "/convert": _converted,
+    "/convert/one-way": _one_way,
+    "/convert/types/text": lambda review: _conversion(
+        review, {"convertedObjects": ["x"], "result": {"status": "Success"}}
+    ),
+    "/convert/types/number": lambda review: _conversion(
+        review, {"convertedObjects": [1], "result": {"status": "Success"}}
+    ),
+    "/convert/types/null": lambda review: _conversion(
+        review, {"convertedObjects": [None], "result": {"status": "Success"}}
+    ),
+    "/convert/types/empty": lambda review: _conversion(
+        review, {"convertedObjects": [{}], "result": {"status": "Success"}}
+    ),
+    "/convert/types/objects": lambda review: _conversion(
+        review, {"convertedObjects": {}, "result": {"status": "Success"}}
+    ),
+    "/convert/types/metadata": _without_metadata,
+    "/convert/types/result": lambda review: _conversion(review, {"result": "Success"}),
+    "/convert/types/status": lambda review: _conversion(review, {"result": {"status": 1}}),
+    "/convert/types/message": lambda review: _conversion(
+        review, {"result": {"status": "Failed", "message": 1}}
+    ),
     "/convert/failed": lambda review: _conversion(
         review, {"convertedObjects": [], "result": {"status": "Failed", "message": "cannot do it"}}
     ),

@@ -28,12 +28,19 @@ from setpoint.net import listen
 from setpoint.server.http.app import MAX_BODY
 from setpoint.server.server import ApiServer
 from tests.fuzz.chance import Chance
-from tests.fuzz.targets import Asked, connection, kubeconfigs, many, pieces
+from tests.fuzz.targets import TENANT, Asked, connection, kubeconfigs, many, pieces
 from tests.server.http.asking import DEFINITIONS, MAPS, Asking, Got, config_map, until_served
 from tests.server.test_fuzz import BARS, CORPUS, Logged
 from tests.server.test_limits import BY_DESIGN, FOOS, JSON, definition, is_proper
 
 LONGEST = 10.0  # seconds that any one request may take
+_RBAC = "rbac.authorization.k8s.io"
+_BINDINGS = f"/apis/{_RBAC}/v1/namespaces/default/rolebindings"
+_TENANCY = {
+    "metadata": {"name": "tenancy"},
+    "subjects": [{"apiGroup": _RBAC, "kind": "User", "name": TENANT}],
+    "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": "admin"},
+}
 BARS_AT = FOOS.replace("foos", "bars")
 
 
@@ -105,6 +112,7 @@ class Round:
             await ask.create(path, made)
         for each in CORPUS:
             await ask("POST", each.collection, each.obj)
+        await ask.create(_BINDINGS, _TENANCY)
 
     async def _ask(self, ask: Asking, name: str, asked: Asked) -> Got | None:
         findings = self._findings

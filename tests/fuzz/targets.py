@@ -312,6 +312,41 @@ def customs(chance: Chance) -> Asked:
     )
 
 
+TENANT: Final = "tenant"  # who has all in its namespace that can be given there, and is judged by rules
+_ROLES: Final = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles"
+
+
+def lengths(chance: Chance) -> Asked:
+    """Lists as long as a body allows, where they are compared, multiplied, sorted or put into words."""
+    names = [
+        f"x{number}" for number in range(30_000 if chance.often(0.05) else chance.one(1, 30, 300, 3_000))
+    ]
+    kind: Kind = chance.choice(CORPUS)
+    match chance.randrange(5):
+        case 0:
+            few = names[: chance.one(1, 300, 3_000)]
+            rule = {"verbs": few, "apiGroups": few, "resources": few}
+            rule |= {"resourceNames": few} if chance.often(0.5) else {}
+            made = {"metadata": {"name": "a"}, "rules": [rule] * chance.one(1, 1, 3)}
+            return Asked("POST", f"{_ROLES}?dryRun=All", json.dumps(made).encode(), {"Content-Type": JSON})
+        case 1:
+            metadata: dict[str, Any] = {"finalizers": [f"a.b/{name}" for name in names]}
+        case 2:
+            word = chance.one("$setElementOrder", "$deleteFromPrimitiveList")
+            metadata = {f"{word}/finalizers": names[::-1], "finalizers": names[::-1]}
+        case 3:
+            owner = {"apiVersion": "v1", "kind": "Pod", "name": "a"}
+            metadata = {"ownerReferences": [{**owner, "uid": name} for name in names]}
+        case _:
+            metadata = {"labels": dict.fromkeys(names, "a"), "annotations": {"a": "1" * len(names)}}
+    if chance.often(0.5):
+        body = json.dumps({"metadata": metadata}).encode()
+        media = chance.one(STRATEGIC, MERGE, APPLY)
+        return Asked("PATCH", f"{kind.path}?dryRun=All&fieldManager=m", body, {"Content-Type": media})
+    obj = {**kind.obj, "metadata": {**kind.obj["metadata"], **metadata}}
+    return Asked("POST", f"{kind.collection}?dryRun=All", json.dumps(obj).encode(), {"Content-Type": JSON})
+
+
 def deletions(chance: Chance) -> Asked:
     kind: Kind = chance.choice(CORPUS)
     body = chance.json(chance.bent(OPTIONS))
@@ -388,6 +423,7 @@ TARGETS: Final[dict[str, Target]] = {
     "rules": rules,
     "policies": policies,
     "customs": customs,
+    "lengths": lengths,
     "deletions": deletions,
     "credentials": credentials,
 }
@@ -519,4 +555,6 @@ def many(chance: Chance, count: int) -> Iterator[tuple[str, Asked]]:
     """Requests of every target in turn."""
     for number in range(count):
         name = [*TARGETS][number % len(TARGETS)]
-        yield name, TARGETS[name](chance)
+        asked = TARGETS[name](chance)
+        user = chance.one("", "", "", "", "", TENANT, TENANT, "nobody")
+        yield name, asked._replace(headers={**asked.headers, **({"Impersonate-User": user} if user else {})})

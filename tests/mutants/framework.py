@@ -19,7 +19,7 @@ from setpoint.client.auth import Credentials
 from setpoint.client.client import Client, ignore_not_found
 from setpoint.controller import Request, Result, builder
 from setpoint.controller.context import Context
-from setpoint.errors import AnswerLost, Gone, ServerError, SetpointError
+from setpoint.errors import AnswerLost, Gone, RetryLater, ServerError, SetpointError
 from setpoint.kube.core.v1 import ConfigMap
 from setpoint.manager import epoch, lease, lease_state
 from setpoint.manager.lease_state import Leading
@@ -28,7 +28,7 @@ from setpoint.testing.proof import process
 from setpoint.testing.proof.cloud import CloudError
 from setpoint.testing.proof.plans import Pass
 from setpoint.testing.proof.process import Subject
-from tests.mutants.operators import LIFE, ONE, Mutant, cloud, counted_children
+from tests.mutants.operators import LIFE, ONE, Mutant, cloud, counted_children, is_of
 from tests.mutants.widgets import (
     Longhand,
     Widget,
@@ -251,8 +251,10 @@ def swallows(*, wrong: bool) -> Subject:
         ctx.set_controller_reference(obj)
         name = obj.metadata.name or ""
         found = await ignore_not_found(ctx.client.live.get(ConfigMap, name, namespace="default"))
-        if name in done or found is not None:
+        if name in done or (found is not None and is_of(widget, found)):
             return
+        if found is not None:
+            raise RetryLater(5, "it is its namesake's, and will be collected")
         try:
             await ctx.client.create(obj)
         except ServerError:

@@ -85,6 +85,11 @@ def _as_cached(ctx: Context) -> Any:
     return ctx.client.cache
 
 
+def is_of(widget: Widget, found: ConfigMap) -> bool:
+    """Whether it was made for this one, and not for another that had its name."""
+    return any(owner.uid == widget.metadata.uid for owner in found.metadata.owner_references or ())
+
+
 # ---- 1: children with generated names, counted in the cache ----------------------------------------
 
 
@@ -382,8 +387,10 @@ def timeouts(*, wrong: bool) -> Subject:
         obj = child(widget, "-1")
         ctx.set_controller_reference(obj)
         found = await ignore_not_found(ctx.client.live.get(ConfigMap, key_of(obj).name, namespace="default"))
-        if found is not None:
+        if found is not None and is_of(widget, found):
             return
+        if found is not None:
+            raise RetryLater(5, "it is its namesake's, and will be collected")
         try:
             await ctx.client.create(obj)
         except AlreadyExists:

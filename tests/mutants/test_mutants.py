@@ -7,7 +7,9 @@ import pytest
 from setpoint.testing.proof import plans
 from setpoint.testing.proof.oracles import MEANINGS
 from setpoint.testing.proof.plans import At, Fault
+from setpoint.testing.proof.prove import prove
 from tests.mutants.mutants import ALL, Mutant
+from tests.mutants.operators import cloud
 from tests.mutants.sole import CLASSES, EVERY, ORACLES, killers, mutant_of, others, tried
 from tests.mutants.table import row
 
@@ -19,6 +21,16 @@ def test_the_mutant_is_killed_and_its_twin_lives(mutant: Mutant) -> None:
     assert found.oracle, f"{mutant.bug}: {mutant.killer} does not find it\n{found.killed}"
     assert found.twin.is_good, f"the twin of {mutant.number} is accused\n{found.twin}"
     assert not found.killed.inconclusive, "a fault that does not strike proves nothing"
+
+
+@pytest.mark.parametrize("number", ["20", "21"])
+def test_what_depends_on_the_way_is_found_by_what_a_user_does_where_nobody_says(number: str) -> None:
+    mutant = mutant_of(number)
+    found = prove(mutant.mutant, clouds=[cloud], only=["none"], budget=60, shrink=False)
+    twin = prove(mutant.twin, clouds=[cloud], only=["none"], budget=60)
+    assert [finding.oracle for failure in found.failures for finding in failure.findings] == ["O4"], found
+    assert twin.is_good, twin
+    assert not twin.inconclusive, twin
 
 
 # Of what is dropped, the nearest relatives are tried, a plan of each; ``make prove`` tries all, and more.

@@ -22,6 +22,7 @@ from setpoint.server.admission.security import policy_of
 from setpoint.server.admission.security_checks import violations
 from setpoint.server.registry.metadata import Names
 from setpoint.server.server import ApiServer
+from setpoint.server.storage.protocol import Encode, Place, Record
 
 Json = dict[str, Any]
 Answerer = Callable[[Json], Json]
@@ -305,6 +306,53 @@ async def test_quotas_are_charged_once_by_writes_that_meet() -> None:
         _, quota = await ask(server, "GET", f"{quotas}/q")
     assert sorted(status for status, _ in answers) == [201] * 5 + [403] * 3
     assert quota["status"]["used"] == {"configmaps": "5"}
+
+
+async def test_of_two_quotas_neither_is_charged_twice_when_the_second_was_changed_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with ApiServer() as server:
+        quotas = "/api/v1/namespaces/default/resourcequotas"
+        status = {"status": {"hard": {"configmaps": "9"}, "used": {"configmaps": "0"}}}
+        for name in ("a", "b"):
+            await made(server, quotas, {"metadata": {"name": name}, "spec": {"hard": {"configmaps": "9"}}})
+            await ask(server, "PATCH", f"{quotas}/{name}/status", status)
+        update = server.registry.store.update
+        beaten: list[Place] = []
+
+        async def updated(place: Place, encode: Encode, seen: int) -> Record:
+            if place == Place("resourcequotas", "default", "b") and not beaten:
+                beaten.append(place)  # before its write comes somebody else's
+                await ask(server, "PATCH", f"{quotas}/b", {"metadata": {"labels": {"a": "b"}}})
+            return await update(place, encode, seen)
+
+        monkeypatch.setattr(server.registry.store, "update", updated)
+        await made(server, _MAPS, {"metadata": {"name": "m"}})
+        used = [(await ask(server, "GET", f"{quotas}/{name}"))[1]["status"]["used"] for name in "ab"]
+    assert beaten
+    assert used == [{"configmaps": "1"}, {"configmaps": "1"}]
+
+
+async def test_what_a_webhook_says_beside_the_point_is_not_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with (
+        hooks_behind(tmp_path) as hooks,
+        ApiServer(services={"default/hooks": hooks.address}) as server,
+    ):
+        configuration = hooks.configuration(failurePolicy="Ignore")
+        await made(server, _HOOKS.format("validating"), configuration)
+        answers: list[Answerer] = [
+            lambda _: {"allowed": True, "uid": "a-secret"},
+            lambda _: {"allowed": False, "status": {"code": "a-secret"}},
+            lambda _: {"allowed": True, "patch": "a-secret"},
+            lambda _: {"allowed": True, "status": {"code": "a-secret"}, "warnings": [1]},
+        ]
+        for place, answer in enumerate(answers):
+            hooks.answer = answer
+            await made(server, _MAPS, {"metadata": {"name": f"m{place}"}})
+    assert caplog.text.count("is passed over, as its failurePolicy says") == len(answers)
+    assert "a-secret" not in caplog.text
 
 
 async def test_the_names_of_built_in_rules_are_shown() -> None:

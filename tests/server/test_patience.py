@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from setpoint.server.registry.crd import spending
 from setpoint.server.registry.patience import QUICK, at_home, in_time
 from setpoint.server.server import ApiServer
 from tests.server.test_admission import Json, ask, made
@@ -109,6 +110,47 @@ async def test_a_costly_policy_holds_nobody_up() -> None:
         await _with_policy(server, validations=[{"expression": _COSTLY}])
         status, found, count = await _answered_meanwhile(server, _MAPS, {"metadata": {"name": "a"}})
         assert status == 201, found
+        assert count > 1
+
+
+_BIG: Json = {"metadata": {"name": "a"}, "data": {f"k{number}": "v" * 50 for number in range(10_000)}}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "object == object",
+        "'%s'.format([object.data]).size() > 0",
+        "sets.contains([object.data], [object.data])",
+        "lists.range(5).map(i, object.data.k1).join().size() > 0 && object.data.all(k, v, v != '')",
+    ],
+)
+async def test_a_policy_that_costs_little_and_looks_at_much_holds_nobody_up(text: str) -> None:
+    async with ApiServer() as server:
+        await _with_policy(server, validations=[{"expression": text}])
+        status, found, count = await _answered_meanwhile(server, _MAPS, _BIG)
+        assert status == 201, found
+        assert count > 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "lists.range(900).all(i, object == object)",
+        "lists.range(9000).map(i, object.data.s).join().size() > 0",
+        "lists.range(9000).all(i, '%s'.format([object.data]).size() > 0)",
+    ],
+)
+async def test_a_policy_that_costs_little_and_is_too_much_refuses_the_object_and_holds_nobody_up(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spending, "WORK_LIMIT", 300_000)
+    async with ApiServer() as server:
+        await _with_policy(server, validations=[{"expression": text}])
+        body = {**_BIG, "data": {**_BIG["data"], "s": "s" * 100_000}}
+        status, found, count = await _answered_meanwhile(server, _MAPS, body)
+        assert status == 422
+        assert "operation cancelled: actual cost limit exceeded" in found["message"]
         assert count > 1
 
 

@@ -3,26 +3,33 @@
 With ``--cluster`` it does so on a cluster that runs, in namespaces of its own: asked first, unless the
 cluster is on this machine or ``--yes`` was said.
 
-Exit codes: 0, nothing was found; 1, something was, or two runs of one plan differed; 2, so many plans were
-inconclusive that little is proven.  What fails is kept as a plan file, for ``setpoint replay``.
+Exit codes: 0, nothing was found; 1, something was, or two runs of one plan differed; 2, nothing was found,
+but so many plans were inconclusive that little is proven.  What fails is kept as a plan file, for
+``setpoint replay``, and as a test beside it.
 """
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
-from setpoint.cli.loading import load
+from setpoint.cli.loading import Loaded, load
 
 if TYPE_CHECKING:
     from setpoint.operator import Operator
+    from setpoint.testing.proof.cloud import Cloud
+    from setpoint.testing.proof.plans import Step
     from setpoint.testing.proof.process import Subject
-    from setpoint.testing.proof.report import Report
+    from setpoint.testing.proof.report import Failure, Report
 
 _FOLDER = Path(".setpoint") / "proof"
 _MOST_INCONCLUSIVE = 0.2  # of the plans
@@ -35,6 +42,7 @@ answer, an old view and so on at every step it takes.  It must end where it ends
 \b
     setpoint prove webapp.py
     setpoint prove webapp.py --budget 10m --seed 7 --junit proof.xml --html proof.html
+    setpoint prove webapp.py --steps life.yaml --controllers all
     setpoint prove webapp.py --cluster --context kind-kind
 
 With --cluster the operator still runs here, but the API server is that of a real cluster, and time is real:
@@ -73,6 +81,20 @@ class _Seconds(click.ParamType[float]):
     "--seed", type=int, default=0, show_default=True, help="Of all chance; the same gives the same."
 )
 @click.option("--only", multiple=True, metavar="CLASS", help="Only these faults: E1, V6, ...")
+@click.option("--without", multiple=True, metavar="ORACLE", help="Not judged by these: O10, ...")
+@click.option("--keeps", multiple=True, metavar="RESOURCE", help="Its objects are meant to stay.")
+@click.option(
+    "--controllers",
+    multiple=True,
+    metavar="NAME",
+    help="Controllers of every cluster that run in this one: deployment-controller, ..., or all.",
+)
+@click.option(
+    "--steps",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="What the user does, as a list in YAML or JSON; made from the schema unless given.",
+)
 @click.option("--example", metavar="JSON", help="The spec to begin with, where the schema says too little.")
 @click.option("--junit", type=click.Path(path_type=Path), help="Write the outcome there, for a CI.")
 @click.option("--html", "page", type=click.Path(path_type=Path), help="Write it there, as a page.")
@@ -86,6 +108,10 @@ def prove(
     budget: float | None,
     seed: int,
     only: tuple[str, ...],
+    without: tuple[str, ...],
+    keeps: tuple[str, ...],
+    controllers: tuple[str, ...],
+    steps: Path | None,
     example: str | None,
     junit: Path | None,
     page: Path | None,
@@ -102,45 +128,71 @@ def prove(
         raise click.UsageError(
             "--kubeconfig, --context and --yes are for --cluster; without it none is touched"
         )
+    if cluster and controllers:
+        raise click.UsageError("--controllers are for a cluster in this process; a real one has its own")
     run = _on_cluster(kubeconfig, context, is_meant=yes) if cluster else _in_process
-    spec = None if example is None else msgspec.json.decode(example)
-    is_bad = False
-    for each, make in makers(operator):
+    how: dict[str, Any] = {"seed": seed, "only": only, "without": without, "keeps": keeps}
+    if controllers:
+        how["controllers"] = True if "all" in controllers else controllers
+    how["steps"] = _steps(steps)
+    reports = []
+    for each in subjects(operator):
         try:
-            report = run(make, budget=budget, seed=seed, only=only, example=spec)
+            spec = None if example is None else msgspec.json.decode(example)
+            report = run(each, budget=budget, example=spec, **how)
         except ValueError as error:
             raise click.ClickException(f"{operator}: {error}") from error
-        click.echo("\r\x1b[K", err=True, nl=False)
-        click.echo(str(report))
+        reports.append(report)
+        click.echo(told(report))
         _keep(operator, each, report)
-        if junit is not None:
-            junit.write_text(as_junit(report))
-        if page is not None:
-            page.write_text(as_html(report))
-        is_bad = is_bad or not report.is_good
-        if not is_bad and len(report.inconclusive) > _MOST_INCONCLUSIVE * report.plans:
-            sys.exit(2)
-    sys.exit(1 if is_bad else 0)
+    if junit is not None:
+        junit.write_text(as_junit(*reports))
+    if page is not None:
+        page.write_text(as_html(*reports))
+    sys.exit(exit_code(reports))
+
+
+def exit_code(reports: Sequence[Report]) -> int:
+    if any(report.alarms or report.broken for report in reports):
+        return 1
+    little = any(
+        not report.is_good or len(report.inconclusive) > _MOST_INCONCLUSIVE * report.plans
+        for report in reports
+    )
+    return 2 if little else 0
+
+
+def told(report: Report) -> str:
+    """All of it, as wide as the terminal is."""
+    from setpoint.testing.proof.report import WIDTH  # noqa: PLC0415
+
+    return report.text(max(80, shutil.get_terminal_size((WIDTH, 0)).columns))
+
+
+def _steps(file: Path | None) -> tuple[Step, ...] | None:
+    """What a user does, from a file."""
+    from setpoint.api import yaml  # noqa: PLC0415
+    from setpoint.testing.proof.kept import read_steps  # noqa: PLC0415
+
+    if file is None:
+        return None
+    try:
+        return read_steps(yaml.load(file.read_text()))
+    except ValueError as error:
+        raise click.ClickException(f"{file}: {error}") from error
 
 
 class _Run(Protocol):
-    def __call__(
-        self,
-        make: Callable[[], Subject],
-        *,
-        budget: float | None,
-        seed: int,
-        only: tuple[str, ...],
-        example: dict[str, Any] | None,
-    ) -> Report: ...
+    def __call__(self, subject: Proven, *, budget: float | None, **how: Any) -> Report: ...
 
 
-def _in_process(make: Callable[[], Subject], *, budget: float | None, **how: Any) -> Report:
+def _in_process(subject: Proven, *, budget: float | None, **how: Any) -> Report:
     from setpoint.testing.proof.prove import BUDGET  # noqa: PLC0415
     from setpoint.testing.proof.prove import prove as run  # noqa: PLC0415
 
     seconds = budget or BUDGET
-    return run(make, budget=seconds, on_plan=_progress(seconds, time.process_time), **how)
+    with _progress(subject.name, seconds, time.process_time) as shown:
+        return run(subject.make, budget=seconds, clouds=subject.clouds, on_plan=shown, **how)
 
 
 def _on_cluster(kubeconfig: Path | None, context: str | None, *, is_meant: bool) -> _Run:
@@ -159,20 +211,31 @@ def _on_cluster(kubeconfig: Path | None, context: str | None, *, is_meant: bool)
             raise click.ClickException(f"{promise}If that is meant, say --yes.")
         click.confirm(f"{promise}Go on?", abort=True)
 
-    def run(make: Callable[[], Subject], *, budget: float | None, **how: Any) -> Report:
+    def run(subject: Proven, *, budget: float | None, **how: Any) -> Report:
         seconds = budget or BUDGET
-        shown = _progress(seconds, time.monotonic)
-        return prove_on_cluster(make, config, anywhere=True, budget=seconds, on_plan=shown, **how)
+        how = {**how, "clouds": subject.clouds, "budget": seconds, "anywhere": True}
+        with _progress(subject.name, seconds, time.monotonic) as shown:
+            return prove_on_cluster(subject.make, config, on_plan=shown, **how)
 
     return run
 
 
-def makers(path: Path) -> list[tuple[Operator, Callable[[], Subject]]]:
-    """The operators of a file, each with a function that gives it as if the file had just been imported."""
+@dataclass(frozen=True)
+class Proven:
+    """An operator of a file, and what it uses outside of the cluster."""
+
+    name: str
+    make: Callable[[], Subject]  # gives it as if the file had just been imported
+    clouds: tuple[Cloud, ...]
+
+
+def subjects(path: Path) -> list[Proven]:
+    """The operators of a file."""
     from setpoint.testing.proof.memory import remembered  # noqa: PLC0415
 
     loaded = load(path)
     forget = remembered(loaded.modules.values())
+    clouds = _clouds(loaded)
 
     def maker(operator: Operator) -> Callable[[], Subject]:
         def make() -> Subject:
@@ -181,34 +244,60 @@ def makers(path: Path) -> list[tuple[Operator, Callable[[], Subject]]]:
 
         return make
 
-    return [(operator, maker(operator)) for operator in loaded.operators]
+    return [Proven(operator.name, maker(operator), clouds) for operator in loaded.operators]
 
 
-def _progress(budget: float, clock: Callable[[], float]) -> Callable[[Report], None]:
-    began = clock()
+def _clouds(loaded: Loaded) -> tuple[Cloud, ...]:
+    """What the modules of an operator use outside: each is emptied for each run, and struck by faults."""
+    from setpoint.testing.proof.cloud import Cloud  # noqa: PLC0415
 
-    def show(report: Report) -> None:
-        if sys.stderr.isatty() and report.plans % 5 == 0:
-            spent = clock() - began
-            click.echo(
-                f"\r\x1b[K{report.plans} plans, {report.covered} of {len(report.cells)} cells, "
-                f"{len(report.failures)} failures, {spent:.0f} of {budget:.0f} s",
-                err=True,
-                nl=False,
+    found = {
+        id(value): value
+        for module in loaded.modules.values()
+        for value in vars(module).values()
+        if isinstance(value, Cloud)
+    }
+    return tuple(found.values())
+
+
+@contextmanager
+def _progress(name: str, budget: float, clock: Callable[[], float]) -> Iterator[Callable[[Report], None]]:
+    """A bar on a terminal, of the budget that is spent; elsewhere nothing."""
+    from rich.console import Console  # noqa: PLC0415
+    from rich.progress import BarColumn, Progress, TextColumn  # noqa: PLC0415
+
+    texts = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[found]}"))
+    console = Console(stderr=True)
+    with Progress(*texts, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(name, total=budget, found="")
+        began = clock()
+
+        def show(report: Report) -> None:
+            bar.update(
+                task,
+                completed=min(budget, clock() - began),
+                found=f"{report.plans} plans, {report.covered} of {len(report.cells)} cells, "
+                f"{len(report.alarms)} failures",
             )
 
-    return show
+        yield show
 
 
-def _keep(path: Path, operator: Operator, report: Report) -> None:
+def _keep(path: Path, operator: Proven, report: Report) -> None:
     """Write the plans that failed, and a test for each."""
-    import msgspec  # noqa: PLC0415
-
-    from setpoint.testing.proof.plans import write_plan  # noqa: PLC0415
-    from setpoint.testing.proof.report import as_test  # noqa: PLC0415
-
     for number, failure in enumerate(report.failures, 1):
         _FOLDER.mkdir(parents=True, exist_ok=True)
         file = _FOLDER / f"{operator.name}-{failure.first.oracle}-{failure.plan.id}-{number}.json"
-        file.write_bytes(write_plan(msgspec.structs.replace(failure.plan, operator=str(path.absolute()))))
-        click.echo(f"\nrepro:  setpoint replay {file}\nas a test:\n\n{as_test(failure)}")
+        test = _FOLDER / f"test_{file.stem.replace('-', '_').replace('+', '_')}.py"
+        _write(file, test, path, failure, report)
+        click.echo(f"\nrepro:  setpoint replay {file}\ntest:   pytest {test}")
+
+
+def _write(file: Path, test: Path, path: Path, failure: Failure, report: Report) -> None:
+    from setpoint.testing.proof.kept import as_test, keep  # noqa: PLC0415
+    from setpoint.testing.proof.plans import write_plan  # noqa: PLC0415
+
+    kept = keep(failure.plan, report.how, operator=str(path.absolute()), name=report.operator)
+    file.write_bytes(write_plan(kept))
+    way = os.path.relpath(path.absolute(), test.absolute().parent)
+    test.write_text(as_test(kept, failure.first.oracle, way))

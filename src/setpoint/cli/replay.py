@@ -1,17 +1,26 @@
-"""``setpoint replay PLAN.json``: runs one plan that ``setpoint prove`` has kept, and tells all."""
+"""``setpoint replay PLAN.json``: runs one plan that ``setpoint prove`` has kept, and tells all.
+
+Exit codes: 0, the operator survives it now; 1, it does not, or two runs of it differed; 2, the fault no
+longer finds a place to strike, so that nothing is shown.
+"""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from setpoint.cli.prove import makers
+from setpoint.cli.prove import exit_code, subjects, told
+
+if TYPE_CHECKING:
+    from setpoint.testing.proof.report import Report
 
 _HELP = """Run one plan again.
 
-PLAN.json is what `setpoint prove` has written for a failure.  It is run twice, judged, and told whole.
+PLAN.json is what `setpoint prove` has written for a failure: the plan, and what the proof was told.  It is
+run twice, judged as it was then, and told whole.
 """
 
 
@@ -24,16 +33,27 @@ PLAN.json is what `setpoint prove` has written for a failure.  It is run twice, 
     help="The operator; the one that the plan names, unless given.",
 )
 def replay(*, plan: Path, operator: Path | None) -> None:
-    from setpoint.testing.proof.plans import read_plan  # noqa: PLC0415
-    from setpoint.testing.proof.prove import replay as run  # noqa: PLC0415 - much code, for this command alone
-
     try:
-        kept = read_plan(plan.read_bytes())
+        report = replayed(plan.read_bytes(), operator)
     except ValueError as error:
         raise click.ClickException(f"{plan}: {error}") from error
+    click.echo(told(report))
+    sys.exit(exit_code([report]))
+
+
+def replayed(plan: str | bytes, operator: Path | None = None) -> Report:
+    """Run a plan that was kept, with the operator that it names, or that is in this file."""
+    from setpoint.testing.proof.kept import read_kept  # noqa: PLC0415 - much code, for this command alone
+    from setpoint.testing.proof.prove import replay as run  # noqa: PLC0415
+
+    kept = read_kept(plan)
     if operator is None and not kept.operator:
-        raise click.ClickException(f"{plan} names no operator: give --operator OPERATOR.py")
-    reports = [run(make, kept) for _, make in makers(operator or Path(kept.operator))]
-    for report in reports:
-        click.echo(str(report))
-    sys.exit(0 if all(report.is_good for report in reports) else 1)
+        raise ValueError("it names no operator: give --operator OPERATOR.py")
+    found = subjects(operator or Path(kept.operator))
+    named = [each for each in found if each.name == kept.name] if kept.name else found
+    if len(named) != 1:
+        names = ", ".join(each.name for each in found)
+        raise ValueError(
+            f"it is of the operator {kept.name or '(unnamed)'}, and in the file there are {names}"
+        )
+    return run(named[0].make, kept, clouds=named[0].clouds)

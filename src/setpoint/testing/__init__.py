@@ -3,7 +3,8 @@
 The pytest fixture ``kube`` gives a running ``ControlPlane``: etcd and a real kube-apiserver.
 ``EmbeddedControlPlane`` is Setpoint's own API server in that place.  ``Node`` makes its pods run, ``Faults``
 and ``Proxy`` make the way there bad, ``eventually`` waits for what comes of it.  ``prove`` looks for what an
-operator does not survive; ``Lab``, the fixture ``cluster``, is a cluster in virtual time for one test.
+operator does not survive; ``Lab``, the fixture ``cluster``, is a cluster in virtual time for one test, and
+``assert_matches`` compares what is in it with a file.
 
 The names here are fetched when first used: pytest loads ``setpoint.testing.plugin`` wherever Setpoint is
 installed, and a test run that asks for none of this must not pay for it.
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from setpoint.testing.asked import Asked
     from setpoint.testing.embedded import EmbeddedControlPlane
     from setpoint.testing.faults import Faults, Rule
+    from setpoint.testing.golden import assert_matches
     from setpoint.testing.kube import Binaries, ControlPlane, StartFailed, binaries
     from setpoint.testing.node import Node
     from setpoint.testing.privileges import Privileges, least_privilege
@@ -55,6 +57,7 @@ __all__ = [
     "Trial",
     "VirtualTimeLoop",
     "Waits",
+    "assert_matches",
     "binaries",
     "eventually",
     "least_privilege",
@@ -69,6 +72,7 @@ _HOMES = {
     "testing.asked": ("Asked",),
     "testing.embedded": ("EmbeddedControlPlane",),
     "testing.faults": ("Faults", "Rule"),
+    "testing.golden": ("assert_matches",),
     "testing.kube": ("Binaries", "ControlPlane", "StartFailed", "binaries"),
     "testing.node": ("Node",),
     "testing.privileges": ("Privileges", "least_privilege"),

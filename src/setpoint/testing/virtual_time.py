@@ -6,6 +6,7 @@ For what runs without sockets.  Promises:
 2. What waits for something that never comes still hangs, and a deadline in the same time ends it.
 3. What is done over and over at one moment, so that the next never comes, ends in an error.
 4. While a plain reconciler runs in its thread, the clock stands; while it waits for the loop, it does not.
+   One that does not come back in a while of the machine's time ends in an error too.
 5. Nothing of the machine's clock is seen: ``LoopClock`` tells both readings from the loop's time.
 
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import selectors
+import time
 from collections.abc import Callable
 from concurrent.futures import Executor
 from datetime import UTC, datetime, timedelta
@@ -25,17 +27,21 @@ from setpoint.controller.threads import at_work
 
 _MOST_TURNS: Final = 1_000_000
 _BLINK: Final = 0.002  # seconds, of the machine
+_MOST_SECONDS: Final = 60.0  # of the machine
 BEGINNING: Final = datetime(2030, 1, 1, tzinfo=UTC)
 
 
 class _Jumping(selectors.DefaultSelector):
     """Asked to wait for so many seconds, puts the clock forward by as many."""
 
+    left_behind = 0  # threads, of any loop, that did not come back
+
     def __init__(self) -> None:
         super().__init__()
         self.elapsed = 0.0
         self.turns = 0  # at this moment
         self.most_turns = _MOST_TURNS
+        self.most_seconds = _MOST_SECONDS
         self.spun = ""
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
@@ -47,14 +53,29 @@ class _Jumping(selectors.DefaultSelector):
                 self.spun = f"{self.most_turns} turns of the loop at {self.elapsed:.3f} s, and no end"
                 raise RuntimeError(f"time stands still: {self.spun}")
             return ready
-        while at_work():  # they are in time that passes: the clock stands until they are back
+        began = time.monotonic()
+        while self._at_work():  # they are in time that passes: the clock stands until they are back
             if ready := super().select(_BLINK):
                 return ready
+            if time.monotonic() - began > self.most_seconds:
+                _Jumping.left_behind = at_work()
+                self.spun = (
+                    f"a plain function has not come back in {self.most_seconds:g} s of the machine's time: "
+                    "does it call time.sleep, or something that does not answer? (return RetryLater, or give "
+                    "what it calls a deadline)"
+                )
+                raise RuntimeError(f"time stands still: {self.spun}")
         if ready := super().select(0):
             return ready
         self.elapsed += timeout
         self.turns = 0
         return []
+
+    @staticmethod
+    def _at_work() -> bool:
+        count = at_work()
+        _Jumping.left_behind = min(_Jumping.left_behind, count)
+        return count > _Jumping.left_behind
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
@@ -79,9 +100,16 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
             done.set_exception(error)
         return done
 
-    def limit(self, turns: int) -> None:
-        """Have a RuntimeError raised after so many turns at one moment: something spins, and time stands."""
+    def limit(self, turns: int, seconds: float = _MOST_SECONDS) -> None:
+        """Have a RuntimeError raised after so many turns at one moment, or so many seconds of the machine in
+        which a thread does not come back: time stands still.
+        """
         self._jumping.most_turns = turns
+        self._jumping.most_seconds = seconds
+
+    def leap(self, seconds: float) -> None:
+        """Have so much time pass at once, as for a machine that was asleep: what was due in it is due now."""
+        self._jumping.elapsed += seconds
 
     @property
     def spun(self) -> str:

@@ -10,6 +10,8 @@ Promises:
 
 A check that only asserts gives None: let it ``return True``, for a None that means "not there yet" would
 else be taken for success.
+
+``eventually`` is for who is in a loop; ``look_until`` for who runs one from outside (``proof/lab.py``).
 """
 
 from __future__ import annotations
@@ -65,8 +67,9 @@ async def eventually(
 
     ``what`` is said if it never comes; without it, the name of the check.
     """
+    __tracebackhide__ = True
     deadline = asyncio.timeout(timeout)
-    looks, seen, wait = 0, "", _SOONEST
+    looks = _Looks(what or name_of(check), timeout)
     try:
         async with deadline:
             while True:
@@ -74,24 +77,67 @@ async def eventually(
                     given = check()
                     found = await given if inspect.isawaitable(given) else given
                 except _NOT_YET as error:
-                    seen = f"{type(error).__name__}: {error}"
+                    looks.saw(error)
                 else:
                     if found:
                         return found
-                    seen = repr(found)
-                looks += 1
-                await asyncio.sleep(wait)
-                wait = min(_LATEST, wait * 1.5)
+                    looks.saw(found)
+                await asyncio.sleep(looks.pause())
     except TimeoutError:
         if not deadline.expired():
             raise  # the check's own
-    said = f"after {looks} looks, the last saw {_shortened(seen)}" if looks else "the first look did not end"
-    raise AssertionError(f"{what or _name(check)}: not so within {timeout:g} s; {said}")
+    raise AssertionError(str(looks))
 
 
-def _name(check: object) -> str:
+def look_until(
+    check: Callable[[], T | None],
+    now: Callable[[], float],
+    pass_time: Callable[[float], object],
+    *,
+    timeout: float = TIMEOUT,
+    what: str = "",
+) -> T:
+    """``eventually`` without ``await``: ``pass_time`` waits between two looks, ``now`` tells the time."""
+    __tracebackhide__ = True
+    looks, until = _Looks(what or name_of(check), timeout), now() + timeout
+    while True:
+        try:
+            found = check()
+        except _NOT_YET as error:
+            looks.saw(error)
+        else:
+            if found:
+                return found
+            looks.saw(found)
+        if now() >= until:
+            raise AssertionError(str(looks))
+        pass_time(min(looks.pause(), until - now()))
+
+
+class _Looks:
+    """What was waited for, and what was seen so far; its text is what to say if it never comes."""
+
+    def __init__(self, what: str, timeout: float) -> None:
+        self._what, self._timeout = what, timeout
+        self._count, self._seen, self._pause = 0, "", _SOONEST
+
+    def saw(self, found: object) -> None:
+        self._count += 1
+        seen = f"{type(found).__name__}: {found}" if isinstance(found, Exception) else repr(found)
+        self._seen = seen if len(seen) <= _SHOWN else f"{seen[:_SHOWN]}… ({len(seen)} characters)"
+
+    def pause(self) -> float:
+        """Seconds until the next look: first few, then more."""
+        pause, self._pause = self._pause, min(_LATEST, self._pause * 1.5)
+        return pause
+
+    def __str__(self) -> str:
+        said = f"after {self._count} looks, the last saw {self._seen}"
+        if not self._count:
+            said = "the first look did not end"
+        return f"{self._what}: not so within {self._timeout:g} s; {said}"
+
+
+def name_of(check: object) -> str:
+    """What a function is called where it was written."""
     return str(getattr(check, "__qualname__", check)).rpartition("<locals>.")[2]
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text)} characters)"

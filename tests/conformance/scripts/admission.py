@@ -126,6 +126,59 @@ def _answers() -> list[Step]:
     return [*steps, *_gone("answers")]
 
 
+_BAD_TYPES = [
+    "/bad/types/code",
+    "/bad/types/code/large",
+    "/bad/types/code/broken",
+    "/bad/types/message",
+    "/bad/types/reason",
+    "/bad/types/status",
+    "/bad/types/status/status",
+    "/bad/types/details",
+    "/bad/types/details/name",
+    "/bad/types/details/retry",
+    "/bad/types/causes",
+    "/bad/types/cause",
+    "/bad/types/cause/field",
+    "/bad/types/metadata",
+    "/bad/types/metadata/continue",
+    "/bad/types/warnings",
+    "/bad/types/warning",
+    "/bad/types/warning/null",
+    "/bad/types/warning/control",
+    "/bad/types/audit",
+    "/bad/types/patch",
+    "/bad/types/patch/type",
+    "/bad/types/uid",
+    "/bad/types/request",
+]
+_BAD_IN_OTHER_WAYS = [
+    "/deny/unknown",
+    "/deny/code",
+    "/deny/status",
+    "/error/long",
+    "/error/long/forbidden",
+    "/error/long/status",
+]
+
+
+def _mistyped() -> list[Step]:
+    """Answers of the wrong types, and too long ones: refused, or ignored as all failures are."""
+    paths = [*_BAD_TYPES, *_BAD_IN_OTHER_WAYS]
+    steps: list[Step] = []
+    for policy in ("Fail", "Ignore"):
+        hooks = [
+            _hook(name, path, objectSelector={"matchLabels": {"at": name}}, failurePolicy=policy)
+            for name, path in ((f"h{place}", path) for place, path in enumerate(paths))
+        ]
+        steps += _configured(policy.lower(), *hooks, kind="Mutating")
+        for place, path in enumerate(paths):
+            body = _map(f"{policy.lower()}-{place}", metadata={"labels": {"at": f"h{place}"}})
+            steps.append(Step("POST", _MAPS, body, name=f"{policy}: {path}"))
+        steps += _gone(policy.lower(), "Mutating")
+    return steps
+
+
 def _ignored() -> list[Step]:
     """The same failures, where they are to be ignored; a refusal is none."""
     paths = ["/error", "/garbage", "/bad/uid", "/missing", "/deny", "/slow"]
@@ -351,6 +404,45 @@ def _rounds() -> list[Step]:
     ]
 
 
+def _refilled() -> list[Step]:
+    """The built-in rules go by what webhooks leave; and the order in which they refuse."""
+    spec = {"containers": [{"name": "a", "image": "b"}]}
+    paths = [
+        "/patch/priority/absent",
+        "/patch/priority/system",
+        "/patch/priority/whole",
+        "/patch/runtime/absent",
+        "/patch/tolerations",
+    ]
+    hooks = [
+        _hook(f"h{place}", path, [_rule("", "pods")], objectSelector={"matchLabels": {"at": f"h{place}"}})
+        for place, path in enumerate(paths)
+    ]
+    claims = f"{_CORE}/persistentvolumeclaims"
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    claimed = [_rule("", "persistentvolumeclaims")]
+    steps = [
+        *_configured("filled", *hooks, _hook("claims", "/patch/finalizers", claimed), kind="Mutating"),
+        *(
+            Step(
+                "POST",
+                _PODS,
+                {"metadata": {"name": f"of-{place}", "labels": {"at": f"h{place}"}}, "spec": spec},
+                name=path,
+            )
+            for place, path in enumerate(paths)
+        ),
+        Step("POST", claims, {"metadata": {"name": "c"}, "spec": claim}, name="a claim"),
+        *_gone("filled", "Mutating"),
+    ]
+    absent = {"runtimeClassName": "absent", "priorityClassName": "absent", "serviceAccountName": "absent"}
+    for names in (("runtimeClassName", "priorityClassName"), ("priorityClassName", "serviceAccountName")):
+        wrong = {name: absent[name] for name in names}
+        body = {"metadata": {"name": "wrong"}, "spec": {**spec, **wrong}}
+        steps.append(Step("POST", _PODS, body, name=" and ".join(names)))
+    return steps
+
+
 def _matching() -> list[Step]:
     """Rules, scopes, policies and selectors."""
     hooks = [
@@ -462,15 +554,110 @@ def _conditions() -> list[Step]:
     return [*steps, *_gone("conditions")]
 
 
+def _parts() -> list[Step]:
+    """Webhooks that change what is not the resource's own kind."""
+    spec = {"containers": [{"name": "a", "image": "b"}]}
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": spec}
+    deployment = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
+    scale, token = [_rule("apps", "deployments/scale")], [_rule("", "serviceaccounts/token")]
+
+    def when(name: str) -> Json:
+        return [{"name": "named", "expression": f"request.name == '{name}'"}]
+
+    asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": ["a"]}}
+    binding = {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"}}
+    scaled = {"spec": {"replicas": 2}}
+    names = {
+        "replaced": "/patch/replicas",
+        "mistyped": "/patch/replicas/text",
+        "negative": "/patch/replicas/negative",
+    }
+    accounts = {"other": "/patch/audiences", "bare": "/patch/spec"}
+    hooks = [
+        _hook("bound", "/patch/target", [_rule("", "pods/binding")]),
+        *(_hook(name, path, scale, matchConditions=when(name)) for name, path in names.items()),
+        *(_hook(name, path, token, matchConditions=when(name)) for name, path in accounts.items()),
+    ]
+    return [
+        Step("POST", _PODS, {"metadata": {"name": "p"}, "spec": spec}, is_quiet=True),
+        *(
+            Step(
+                "POST",
+                f"{_APPS}/deployments",
+                {"metadata": {"name": name}, "spec": deployment},
+                is_quiet=True,
+            )
+            for name in names
+        ),
+        *(Step("POST", f"{_CORE}/serviceaccounts", _map(name), is_quiet=True) for name in accounts),
+        *_configured("parts", *hooks, kind="Mutating"),
+        Step("POST", f"{_PODS}/p/binding", binding, name="bound"),
+        Step("GET", f"{_PODS}/p", name="where it is", shape=lambda pod: pod["spec"].get("nodeName")),
+        *(Step("PATCH", f"{_APPS}/deployments/{name}/scale", scaled, MERGE, name=name) for name in names),
+        *(
+            Step(
+                "POST",
+                f"{_CORE}/serviceaccounts/{name}/token",
+                asked,
+                name=name,
+                shape=lambda token: token.get("spec") or token,
+            )
+            for name in accounts
+        ),
+        *_gone("parts", "Mutating"),
+    ]
+
+
+def _questions() -> list[Step]:
+    """What stores nothing is admitted all the same: tokens, and reviews."""
+    rules = [
+        _rule("", "serviceaccounts/token"),
+        _rule("authentication.k8s.io", "*", scope="*"),
+        _rule("authorization.k8s.io", "*", scope="*"),
+    ]
+    accounts = f"{_CORE}/serviceaccounts"
+    token = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": ["a"]}}
+    may = {"spec": {"resourceAttributes": {"verb": "get", "resource": "pods", "namespace": "${namespace}"}}}
+    reviews = "/apis/authorization.k8s.io/v1"
+    asking = [
+        ("token", f"{accounts}/robot/token", token),
+        ("self review", f"{reviews}/selfsubjectaccessreviews", may),
+        ("rules review", f"{reviews}/selfsubjectrulesreviews", {"spec": {"namespace": "${namespace}"}}),
+        (
+            "local review",
+            f"{reviews}/namespaces/${{namespace}}/localsubjectaccessreviews",
+            {"metadata": {"namespace": "${namespace}"}, "spec": {**may["spec"], "user": "u"}},
+        ),
+        ("subject review", "/apis/authentication.k8s.io/v1/selfsubjectreviews", {}),
+        ("token review", "/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": "x"}}),
+    ]
+    # Those that are in no namespace are asked about whatever selector of namespaces there is.
+    only = {"matchConditions": [{"name": "me", "expression": "request.userInfo.username == 'admin'"}]}
+    return [
+        Step("POST", accounts, {"metadata": {"name": "robot"}}, is_quiet=True),
+        *_configured("questions", _hook("questions", "/deny/other", rules, **only)),
+        *(Step("POST", path, body, name=name) for name, path, body in asking),
+        *_gone("questions"),
+        *_configured("heard", _hook("heard", "/allow", [rules[0]])),
+        Step("POST", f"{accounts}/robot/token", token, name="token allowed", only=("kind", "spec")),
+        Step("ASKED", "/allow", name="about a token"),
+        *_gone("heard"),
+    ]
+
+
 SCRIPTS = [
     Script("webhook answers", _answers()),
+    Script("webhook answers of wrong types", _mistyped()),
     Script("webhook failures ignored", _ignored()),
     Script("webhooks unreachable", _unreachable()),
     Script("webhooks asked", _asked()),
     Script("webhooks asked about kinds", _kinds()),
     Script("webhooks mutating", _mutating()),
     Script("webhooks asked again", _rounds()),
+    Script("webhooks and built-in rules", _refilled()),
     Script("webhooks matching", _matching()),
     Script("webhooks of versions", _versions()),
     Script("webhooks with conditions", _conditions()),
+    Script("webhooks changing parts", _parts()),
+    Script("webhooks asked about questions", _questions()),
 ]

@@ -1,5 +1,6 @@
 """Custom kinds of several versions, which a webhook converts into one another."""
 
+# ruff: noqa: E501 - a table of requests: one row is one line
 from __future__ import annotations
 
 from typing import Any
@@ -155,6 +156,128 @@ def _migrated() -> list[Step]:
     ]
 
 
+def _rewritten() -> list[Step]:
+    """A kind is moved to another version by writing its objects anew; then the old version goes."""
+    group = "rewrite.example.com"
+    one, two = _sizes(group, "v1"), _sizes(group, "v2")
+    path = f"{_DEFINITIONS}/sizes.{group}"
+    both = [_version("v1", _SIZE), _version("v2", _WIDTH, storage=True)]
+    alone = [_version("v2", _WIDTH, storage=True)]
+    return [
+        *_defined(group, "/convert"),
+        Step("POST", one, _size(group, "v1", "a"), name="made"),
+        Step("PATCH", path, {"spec": {"versions": both}}, MERGE, is_quiet=True),
+        # A moment passes until a server stores in the other version: what is written before may be in either.
+        Step("POST", two, _size(group, "v2", "w"), is_quiet=True),
+        Step("GET", path, until_has='"storedVersions":["v1","v2"]', is_quiet=True),
+        Step("GET", f"{one}/a", name="before"),
+        Step("PUT", f"{one}/a", Put("before"), name="rewritten"),
+        Step("PATCH", f"{path}/status", {"status": {"storedVersions": ["v2"]}}, MERGE, is_quiet=True),
+        Step("PATCH", path, {"spec": {"versions": alone, "conversion": {"strategy": "None", "webhook": None}}}, MERGE, is_quiet=True),
+        Step("GET", one, until=404, is_quiet=True),
+        Step("GET", f"{two}/a", name="without v1"),
+        Step("PATCH", f"{two}/a", {"spec": {"width": 8}}, MERGE, name="changed without v1", only=("apiVersion", "spec")),
+        Step("DELETE", path, is_quiet=True),
+    ]  # fmt: skip
+
+
+def _gone() -> list[Step]:
+    """A definition goes though nobody converts its objects any more."""
+    group = "gone.example.com"
+    path = f"{_DEFINITIONS}/sizes.{group}"
+    versions = [_version("v1", _SIZE), _version("v2", _WIDTH, storage=True)]
+    broken = {
+        "strategy": "Webhook",
+        "webhook": {"clientConfig": _client("/convert/error"), "conversionReviewVersions": ["v1"]},
+    }
+    return [
+        *_defined(group, "/convert", versions=versions),
+        Step("POST", _sizes(group, "v2"), _size(group, "v2", "a"), is_quiet=True),
+        Step("PATCH", path, {"spec": {"conversion": broken}}, MERGE, is_quiet=True),
+        Step("GET", f"{_sizes(group, 'v1')}/a", until=500, is_quiet=True),
+        Step("DELETE", f"{_sizes(group, 'v1')}/a", name="an object in v1"),
+        Step("DELETE", path, is_quiet=True),
+        Step("GET", path, until=404, name="gone"),
+    ]  # fmt: skip
+
+
+def _selected() -> list[Step]:
+    """Field selectors go by the version that is asked for."""
+    group = "select.example.com"
+    versions = [
+        _version("v1", _SIZE, storage=True, selectableFields=[{"jsonPath": ".spec.size"}]),
+        _version("v2", _WIDTH, selectableFields=[{"jsonPath": ".spec.width"}]),
+    ]
+    one, two = _sizes(group, "v1"), _sizes(group, "v2")
+    return [
+        *_defined(group, "/convert", versions=versions),
+        *(
+            Step("POST", two, _size(group, "v2", name, spec={"width": width}), name=name, is_quiet=True)
+            for name, width in (("a", 1), ("b", 2))
+        ),
+        Step("GET", f"{one}?fieldSelector=spec.size%3D2", name="in v1"),
+        Step("GET", f"{two}?fieldSelector=spec.width%3D2", name="in v2"),
+        Step("GET", f"{two}?fieldSelector=spec.width%3D3", name="none in v2"),
+        Step("GET", f"{two}?fieldSelector=spec.size%3D2", name="of v1 in v2"),
+        Step("GET", f"{two}?fieldSelector=spec.width%3D2&watch=true&timeoutSeconds=1", name="watched in v2"),
+        Step("GET", f"{two}?fieldSelector=spec.width%3D2&watch=true&timeoutSeconds=1&resourceVersion=${{a.metadata.resourceVersion}}", name="watched in v2 from then on"),
+        Step("DELETE", f"{two}?fieldSelector=spec.width%3D2", name="deleted in v2"),
+        Step("GET", one, name="left"),
+    ]  # fmt: skip
+
+
+def _params() -> list[Step]:
+    """A policy is given its parameters in the version that it names."""
+    group, here = "params.example.com", {"matchLabels": {"kubernetes.io/metadata.name": "${namespace}"}}
+    root, maps = (
+        "/apis/admissionregistration.k8s.io/v1",
+        "/api/v1/namespaces/${namespace}/configmaps?dryRun=All",
+    )
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
+    policy = {
+        "metadata": {"name": "${namespace}"},
+        "spec": {
+            "paramKind": {"apiVersion": f"{group}/v2", "kind": "Size"},
+            "matchConstraints": {"resourceRules": [rule], "namespaceSelector": here},
+            "validations": [
+                {
+                    "expression": "object.data.width == string(params.spec.width)",
+                    "messageExpression": "'not ' + string(params.spec.width)",
+                }
+            ],
+        },
+    }
+    ref = {"name": "a", "namespace": "${namespace}", "parameterNotFoundAction": "Deny"}
+    binding = {
+        "metadata": {"name": "${namespace}"},
+        "spec": {"policyName": "${namespace}", "paramRef": ref, "validationActions": ["Deny"]},
+    }
+    return [
+        *_defined(group, "/convert"),
+        Step("POST", _sizes(group, "v1"), _size(group, "v1", "a", spec={"size": 7}), is_quiet=True),
+        Step("POST", f"{root}/validatingadmissionpolicies", policy, is_quiet=True),
+        Step("POST", f"{root}/validatingadmissionpolicybindings", binding, is_quiet=True),
+        Step("POST", maps, {"metadata": {"name": "m"}, "data": {"width": "8"}}, until_has="not 7", name="another width"),
+        Step("POST", maps, {"metadata": {"name": "m"}, "data": {"width": "7"}}, name="this width"),
+        Step("DELETE", f"{root}/validatingadmissionpolicybindings/${{namespace}}", is_quiet=True),
+        Step("DELETE", f"{root}/validatingadmissionpolicies/${{namespace}}", is_quiet=True),
+    ]  # fmt: skip
+
+
+def _one_way() -> list[Step]:
+    """What is written can be stored, but not shown."""
+    group = "oneway.example.com"
+    one, two = _sizes(group, "v1"), _sizes(group, "v2")
+    return [
+        *_defined(group, "/convert/one-way"),
+        Step("POST", two, _size(group, "v2", "a"), name="made"),
+        Step("POST", f"{two}?dryRun=All", _size(group, "v2", "b"), name="made dry"),
+        Step("GET", f"{one}/a", name="stored"),
+        Step("PATCH", f"{two}/c?fieldManager=me", _size(group, "v2", "c"), APPLY, name="applied"),
+        Step("GET", one, name="all that are stored"),
+    ]
+
+
 def _failing() -> list[Step]:
     paths = [
         "/convert/failed",
@@ -183,9 +306,29 @@ def _failing() -> list[Step]:
     return steps
 
 
+def _mistyped() -> list[Step]:
+    steps: list[Step] = []
+    words = ("text", "number", "null", "empty", "objects", "metadata", "result", "status", "message")
+    for word in words:
+        group = f"t-{word}.example.com"
+        steps += [
+            *_defined(group, f"/convert/types/{word}"),
+            Step("POST", _sizes(group, "v1"), _size(group, "v1", "a"), is_quiet=True),
+            Step("GET", f"{_sizes(group, 'v2')}/a", name=f"{word}: read"),
+            Step("POST", _sizes(group, "v2"), _size(group, "v2", "b"), name=f"{word}: made"),
+        ]
+    return steps
+
+
 SCRIPTS = [
     Script("conversion by webhook", _between()),
     Script("conversion asked for", _asked()),
     Script("conversion and storage", _migrated()),
+    Script("conversion and rewriting", _rewritten()),
+    Script("conversion and deletion", _gone()),
+    Script("conversion and field selectors", _selected()),
+    Script("conversion of parameters", _params()),
+    Script("conversion one way", _one_way()),
+    Script("conversion answers of wrong types", _mistyped()),
     Script("conversion failing", _failing()),
 ]

@@ -116,6 +116,68 @@ def _pods() -> list[Step]:
     ]  # fmt: skip
 
 
+def _dry_runs() -> list[Step]:
+    """What is only tried: a query beside a body, bindings, evictions with their budgets."""
+    running = {"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}
+    budgets = "/apis/policy/v1/namespaces/${namespace}/poddisruptionbudgets"
+    budget = {
+        "metadata": {"name": "b"},
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "f"}}},
+    }
+    room = {
+        "status": {
+            "observedGeneration": 1,
+            "disruptionsAllowed": 1,
+            "currentHealthy": 2,
+            "desiredHealthy": 1,
+            "expectedPods": 2,
+        }
+    }
+    bound = {"metadata": {"name": "a"}, "target": {"kind": "Node", "name": "n1"}}
+
+    def evicted(query: str, name: str, options: Json = None) -> Step:
+        said = {} if options is None else {"deleteOptions": options}
+        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "f"}, **said}
+        return Step("POST", PODS + "/f/eviction" + query, body, name=name)
+
+    return [
+        *_made("a", "b", "c", "d"),
+        Step("DELETE", MAPS + "/a?dryRun=All", {"propagationPolicy": "Background"}, name="query beside a body"),
+        Step("GET", MAPS + "/a", name="deleted, or not"),
+        Step("DELETE", MAPS + "/b?dryRun=All", {}, name="query beside an empty body"),
+        Step("GET", MAPS + "/b", name="deleted too, or not"),
+        Step("DELETE", MAPS + "/c?dryRun=Odd", {"propagationPolicy": "Background"}, name="odd query beside a body"),
+        Step("DELETE", MAPS + "?dryRun=All", {"propagationPolicy": "Background"}, name="collection, query beside a body"),
+        Step("GET", MAPS, name="those left"),
+        *(Step("POST", PODS, pod(name), is_quiet=True) for name in ("a", "f")),
+        Step("POST", PODS + "/a/binding?dryRun=All", bound, name="binding dry"),
+        Step("POST", "/api/v1/namespaces/${namespace}/bindings?dryRun=All", bound, name="old binding dry"),
+        Step("POST", PODS + "/a/binding?dryRun=Odd", bound, name="binding odd"),
+        Step("POST", PODS + "/a/binding?fieldValidation=Odd", bound, name="binding judged oddly"),
+        Step("GET", PODS + "/a", name="bound nowhere", only=("spec", "status")),
+        Step("POST", PODS + "/a/binding", bound, name="bound"),
+        Step("POST", PODS + "/a/binding?dryRun=All", bound, name="bound again dry"),
+        Step("POST", budgets, budget, is_quiet=True),
+        Step("PATCH", PODS + "/f", {"metadata": {"labels": {"app": "f"}}}, MERGE, is_quiet=True),
+        Step("PATCH", PODS + "/f/status", running, MERGE, is_quiet=True),
+        Step("PATCH", budgets + "/b/status", room, MERGE, is_quiet=True),
+        evicted("?dryRun=All", "eviction dry"),
+        evicted("?dryRun=All", "eviction dry with options", {"gracePeriodSeconds": 0}),
+        evicted("", "eviction dry by its options", {"dryRun": ["All"]}),
+        evicted("?dryRun=All", "eviction dry by both", {"dryRun": ["All"]}),
+        evicted("?dryRun=All", "eviction dry by two", {"dryRun": ["Odd"]}),
+        evicted("", "eviction by odd options", {"dryRun": ["Odd"]}),
+        evicted("?dryRun=Odd", "eviction odd"),
+        Step("GET", budgets + "/b", name="budget as it was", only=("status",)),
+        Step("GET", PODS + "/f", name="evicted by none", only=("spec",)),
+        evicted("", "evicted"),
+        Step("GET", budgets + "/b", name="budget spent", only=("status",)),
+        Step("POST", PODS, pod("f"), is_quiet=True),
+        Step("PATCH", PODS + "/f/status", running, MERGE, is_quiet=True),
+        evicted("?dryRun=All", "eviction refused dry"),
+    ]  # fmt: skip
+
+
 def _namespaces() -> list[Step]:
     spaces, inside = "/api/v1/namespaces", "/api/v1/namespaces/going/configmaps"
     return [
@@ -164,6 +226,7 @@ SCRIPTS = [
     Script("deleting", _deleting()),
     Script("collections", _collections()),
     Script("pods", _pods()),
+    Script("dry runs", _dry_runs()),
     Script("namespaces", _namespaces()),
     Script("forgotten", _forgotten(), is_alone=True),
 ]

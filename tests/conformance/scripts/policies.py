@@ -4,6 +4,7 @@ A policy takes a moment until the real server goes by it.  So each refuses what 
 script asks for that until it is refused.
 """
 
+# ruff: noqa: E501 - a table of requests: one row is one line
 from __future__ import annotations
 
 from typing import Any
@@ -468,6 +469,65 @@ def _changing() -> list[Step]:
     ]
 
 
+def _changing_parts() -> list[Step]:
+    """Bodies that are not the resource's own kind: a Binding, an Eviction, a Scale."""
+
+    def about(group: str, resource: str) -> Json:
+        rule = {"apiGroups": [group], "apiVersions": ["v1"], "operations": ["*"], "resources": [resource]}
+        rule["operations"] = ["CREATE", "UPDATE"]
+        return {"matchConstraints": {"resourceRules": [rule], "namespaceSelector": _HERE}}
+
+    pods, deployments = f"{_CORE}/pods", f"{_APPS}/deployments"
+    spec = {"containers": [{"name": "a", "image": "b"}]}
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": spec}
+    deployment = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
+    elsewhere = "[JSONPatch{op: 'replace', path: '/target/name', value: 'elsewhere'}]"
+    mistyped = "[JSONPatch{op: 'replace', path: '/spec/replicas', value: 'many'}]"
+    return [
+        *_changed_by("bound", _patch(elsewhere), **about("", "pods/binding")),
+        *_changed_by("applied", _apply("Object{target: Object.target{name: 'applied'}}"), **about("", "pods/binding")),
+        *_changed_by("scaled", _apply("Object{spec: Object.spec{replicas: 3}}"), **about("apps", "deployments/scale")),
+        *_changed_by("resized", _patch("[JSONPatch{op: 'replace', path: '/spec/replicas', value: 4}]"), **about("apps", "deployments/scale")),
+        *_changed_by("mistyped", _patch(mistyped), **about("apps", "deployments/scale")),
+        *_changed_by("last", _patch("[JSONPatch{op: 'remove', path: '/data/absent'}]")),
+        Step("POST", f"{_MAPS}?dryRun=All", {"metadata": {"name": "last"}}, until=403, is_quiet=True),
+        *(Step("POST", pods, {"metadata": {"name": name}, "spec": spec}, is_quiet=True) for name in ("bound", "applied")),
+        *(Step("POST", deployments, {"metadata": {"name": name}, "spec": deployment}, is_quiet=True) for name in ("scaled", "resized", "mistyped")),
+        *(
+            Step("POST", f"{pods}/{name}/binding", {"metadata": {"name": name}, "target": {"kind": "Node", "name": "n"}}, name=f"{name} to a node")
+            for name in ("bound", "applied")
+        ),
+        Step("GET", f"{pods}/bound", name="bound elsewhere", shape=lambda pod: pod["spec"].get("nodeName")),
+        Step("GET", f"{pods}/applied", name="applied elsewhere", shape=lambda pod: pod["spec"].get("nodeName")),
+        *(
+            Step("PATCH", f"{deployments}/{name}/scale", {"spec": {"replicas": 2}}, MERGE, name=f"{name} to two")
+            for name in ("scaled", "resized", "mistyped")
+        ),
+    ]  # fmt: skip
+
+
+def _changing_whole() -> list[Step]:
+    """What is owned as a whole cannot be applied by a policy."""
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+    about = {"matchConstraints": {"resourceRules": [rule], "namespaceSelector": _HERE}}
+    expressions = {
+        "map": "Object{spec: Object.spec{nodeSelector: {'a': 'b'}}}",
+        "list": "Object{spec: Object.spec{tolerations: [Object.spec.tolerations{key: 'a', operator: 'Exists'}]}}",
+        "two": "Object{spec: Object.spec{nodeSelector: {'a': 'b'}, tolerations: []}}",
+        "below": "Object{spec: Object.spec{containers: [Object.spec.containers{name: 'a', args: ['x']}]}}",
+        "deep": "Object{spec: Object.spec{containers: [Object.spec.containers{name: 'a', env: [Object.spec.containers.env{name: 'e', valueFrom: Object.spec.containers.env.valueFrom{fieldRef: Object.spec.containers.env.valueFrom.fieldRef{fieldPath: 'metadata.name'}}}]}]}}",
+        "granular": "Object{spec: Object.spec{securityContext: Object.spec.securityContext{runAsNonRoot: true}}, metadata: Object.metadata{labels: {'a': 'b'}}}",
+        "empty": "Object{spec: Object.spec{nodeSelector: {}}}",
+    }
+    spec = {"containers": [{"name": "a", "image": "b"}]}
+    return [
+        *(step for name, expression in expressions.items() for step in _changed_by(name, _apply(expression), **about)),
+        *_changed_by("last", _patch("[JSONPatch{op: 'remove', path: '/data/absent'}]")),
+        Step("POST", f"{_MAPS}?dryRun=All", {"metadata": {"name": "last"}}, until=403, is_quiet=True),
+        *(Step("POST", f"{_CORE}/pods", {"metadata": {"name": name}, "spec": spec}, name=name) for name in expressions),
+    ]  # fmt: skip
+
+
 def _refused_changes() -> list[Step]:
     def policy(name: str, *mutations: Json, **spec: Json) -> Step:
         found = _changed_by("x", *mutations, **spec)[0]
@@ -676,6 +736,8 @@ SCRIPTS = [
     Script("policies with parameters", _params()),
     Script("policies refused", _refused()),
     Script("policies changing", _changing()),
+    Script("policies changing parts", _changing_parts()),
+    Script("policies changing what is whole", _changing_whole()),
     Script("policies refused that change", _refused_changes()),
     Script("policies spending", _spending()),
     Script("policies asking", _asking()),

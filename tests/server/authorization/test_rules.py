@@ -101,3 +101,37 @@ def test_what_is_missing_is_told_with_its_verbs_together() -> None:
         '{NonResourceURLs:["/healthz"], Verbs:["get"]}',
         '{NonResourceURLs:["/logs/*"], Verbs:["get"]}',
     ]
+
+
+MANY = tuple(f"x{number}" for number in range(300))
+
+
+@pytest.mark.parametrize("held", [[], [PODS], [Rule(("*",), ("*",), MANY[1:])]])
+def test_a_rule_of_billions_of_parts_is_missing_whole(held: list[Rule]) -> None:
+    wanted = Rule(MANY, MANY, MANY, MANY, MANY)
+
+    assert missing(held, [PATHS, wanted]) == [
+        Rule(("get",), non_resource_urls=("/healthz",)),
+        Rule(("get",), non_resource_urls=("/logs/*",)),
+        wanted,
+    ]
+
+
+def test_a_rule_of_billions_of_parts_is_held_by_many_that_share_it() -> None:
+    wanted = Rule(MANY, MANY, MANY, MANY)
+    halves = [Rule(("*",), ("*",), MANY[:150]), Rule(("*",), ("*",), MANY[150:])]
+
+    assert missing(halves, [wanted]) == []
+    assert missing(halves[1:], [wanted]) == [wanted]
+
+
+def test_rules_that_could_be_compared_in_billions_of_ways_are_missing() -> None:
+    held = [Rule((one,), (one,), (one,), (one,)) for one in MANY]
+
+    assert missing(held, [Rule(MANY, MANY, MANY, MANY)] * 2) == [Rule(MANY, MANY, MANY, MANY)] * 2
+
+
+def test_many_small_rules_are_compared_with_many_held_in_time() -> None:
+    held = [Rule(("get",), ("",), (f"r{number}",)) for number in range(5_000)]
+
+    assert missing(held, held) == []

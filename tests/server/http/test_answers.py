@@ -18,7 +18,8 @@ from tests.server.http.resources import resource
         (["plain"], '299 - "plain"'),
         (["one", "two", "one"], '299 - "one"\n299 - "two"'),
         (['say "it" \\ now'], '299 - "say \\"it\\" \\\\ now"'),
-        (["two\nlines\x00"], '299 - "twolines"'),
+        (["two\nlines", "one"], '299 - "one"'),
+        (["\x00", ""], ""),
         (["x" * 300], f'299 - "{"x" * 300}"'),
     ],
 )

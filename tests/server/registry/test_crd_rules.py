@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import resource
+
 import pytest
 
-from setpoint.server.registry.crd import cel, engine, programs
+from setpoint.server.registry.crd import cel, engine, programs, spending
+from setpoint.server.registry.crd.natives import native
 from setpoint.server.registry.crd.patterns import BadPattern, compiled
 from setpoint.server.registry.crd.schema_rules import schema_errors
+from tests.server.deadlines import within
 from tests.server.registry.crd_cases import INT, TEXT, lists, obj, rule, ruled
 
 
@@ -58,6 +63,138 @@ def test_a_list_that_would_fill_the_memory_is_never_made() -> None:
         assert found is not None, text
         with pytest.raises(programs.EvaluationError, match="actual cost limit exceeded"):
             found.evaluate({"self": 7}, programs.Purse())
+
+
+BIG = {
+    "o": {"a": {str(number): {"x": number} for number in range(10_000)}},
+    "s": "a" * 100_000,
+    "l": [""] * 10_000,
+    "d": ["a" * 100_000] * 50,
+    "m": [{"k": str(number)} for number in range(10_000)],
+}
+ANY = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+BIG_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "o": {"type": "object", "additionalProperties": {"type": "object", "additionalProperties": ANY}},
+        "s": TEXT,
+        "l": {"type": "array", "items": TEXT},
+        "d": {"type": "array", "items": TEXT},
+        "m": {
+            "type": "array",
+            "items": {"type": "object", "properties": {"k": TEXT}},
+        },
+    },
+}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # What costs little, and is much: to compare, to look through, to write.
+        "lists.range(900).all(i, self.o == oldSelf.o)",
+        "lists.range(900).all(i, [self.m] != [oldSelf.m] || true)",
+        "lists.range(9000).map(i, self.d[0]).join().size() > 0",
+        "lists.range(9000).map(i, self.d[0]).join(',').size() > 0",
+        "'%s'.format([lists.range(9000).map(i, self.d[0])]).size() > 0",
+        "lists.range(9000).all(i, '%s'.format([self.s]).size() > 0)",
+        "lists.range(900).all(i, '%s'.format([self.o]).size() > 0)",
+        "lists.range(900).all(i, self.l.indexOf('x') < 0)",
+        "lists.range(900).all(i, self.l.lastIndexOf('x') < 0)",
+        "lists.range(900).all(i, self.l.isSorted())",
+        "lists.range(900).all(i, self.l.max() == '')",
+        "lists.range(900).all(i, sets.contains([self.o], [oldSelf.o]))",
+        "lists.range(900).all(i, [self.o, self.o].distinct().size() == 1)",
+        "lists.range(900).all(i, self.l.exists(j, v, true))",
+        "lists.range(900).all(i, self.o.a.exists(k, true))",
+        "lists.range(900).all(i, [self.l, self.l].flatten().size() > 0)",
+        "lists.range(900).map(i, self.l + self.l).size() > 0",
+        "lists.range(900).map(i, 'aaaaaaaaaa'.replace('a', self.s)).size() > 0",
+        "[1].map(a, [a, a])" + ".map(a, [a, a])" * 18 + " == [2].map(a, [a, a])" + ".map(a, [a, a])" * 18,
+        "self.s.findAll('a.*b|a').size() > 0",
+    ],
+)
+def test_what_costs_little_and_is_much_ends_before_it_is_done(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spending, "WORK_LIMIT", 300_000)  # as the data are a tenth of what they may be
+    found = cel.compiled(rule(text), BIG_SCHEMA, is_root=False).rule
+    assert found is not None, text
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    old = json.loads(json.dumps(BIG))
+    with within(60), pytest.raises(programs.EvaluationError, match="actual cost limit exceeded"):
+        found.evaluate({"self": BIG, "oldSelf": old}, programs.Purse())
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000, "KiB"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "self.o == oldSelf.o",
+        "self.l.indexOf('x') < 0 && self.l.isSorted()",
+        "self.s.lastIndexOf('a') == 99999",
+        "self.s.lastIndexOf(self.s.substring(1, 40000) + 'b' + self.s.substring(1, 40000)) < 0",
+        "'%s'.format([self.s]).size() == 100000",
+        "self.l.join(',').size() == 9999",
+        "self.m.all(e, e.k != '')",
+        "!('b' in self.l)",
+    ],
+)
+def test_what_is_large_is_judged_once_or_twice(text: str) -> None:
+    found = cel.compiled(rule(text), BIG_SCHEMA, is_root=False).rule
+    assert found is not None, text
+    old = json.loads(json.dumps(BIG))
+    with within(60):
+        assert found.evaluate({"self": BIG, "oldSelf": old}, programs.Purse()) is True
+
+
+def test_an_expression_ends_in_time_whatever_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spending, "_LONGEST", -1.0)
+    found = cel.compiled(rule("lists.range(20000).all(i, i >= 0)"), INT, is_root=False).rule
+    assert found is not None
+    with pytest.raises(programs.EvaluationError, match="actual cost limit exceeded"):
+        found.evaluate({"self": 7}, programs.Purse())
+
+
+def test_all_that_judges_an_object_works_so_much_together_and_no_more() -> None:
+    purse = programs.Purse()
+    purse.pay(1, spending.WORK_BUDGET)
+    with pytest.raises(spending.OverBudget):
+        purse.pay(1, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_so"),
+    [
+        ("int(self) == 0", False),
+        ("uint(self) == 0u", False),
+        ("duration(self) == duration('0s')", False),
+        ("double(self) > 0.0", False),
+        ("double(self + 'x') > 0.0", False),
+        ("isSemver(self + '.0.0')", False),
+        ("isSemver('1.0.0-' + self)", False),
+        ("isQuantity(self + 'x')", False),
+        ("int('0' + self.substring(1).replace('1', '0')) == 0", True),
+        ("duration('1.' + self + 's') > duration('1s')", True),
+    ],
+)
+def test_digits_without_end_are_no_number_and_take_no_time(text: str, is_so: bool) -> None:
+    found = cel.compiled(rule(text), TEXT, is_root=False).rule
+    assert found is not None, text
+    with within(20):
+        try:
+            assert found.evaluate({"self": "1" * 1_000_000}, programs.Purse()) is is_so
+        except programs.EvaluationError:
+            assert not is_so
+
+
+@pytest.mark.parametrize("text", ["1" * 1_000_000, "1" * 1_000_000 + "weeks", "1 " * 500_000])
+def test_digits_without_end_are_no_duration(text: str) -> None:
+    schema = {"type": "string", "format": "duration"}
+    made = native(schema)
+    assert made is not None
+    with within(20):
+        assert isinstance(made(text), programs.EvaluationError)
 
 
 def test_a_lone_surrogate_in_a_text_refuses_the_object_and_does_not_break() -> None:

@@ -6,11 +6,13 @@ store.
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import msgspec
 import pytest
 
+from setpoint.server.registry.requests import Answered, Ask
 from setpoint.server.statuses import StatusError
 from setpoint.server.storage.protocol import Place
 from tests.server.registry.test_registry import APPLY, MERGE, Server, serving, until_served
@@ -87,3 +89,28 @@ async def test_an_apply_that_another_owner_s_version_cannot_tell_is_refused() ->
             await server.ask(
                 "patch", f"{PATH.format('v2')}//a", foo("v2", c="y"), content_type=APPLY, fieldManager="m"
             )
+
+
+@pytest.mark.virtual_time
+async def test_a_definition_goes_in_the_end_where_an_object_of_it_could_not_be_deleted_at_first(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with serving() as server:
+        await define(server)
+        await server.do("create", PATH.format("v1"), foo("v1"))
+        delete, fails = server.registry.delete, iter(range(3))
+
+        async def deleted(ask: Ask, *, is_trusted: bool = False) -> Answered:
+            if is_trusted and next(fails, None) is not None:
+                raise StatusError(500, "", "the disk is full")
+            return await delete(ask, is_trusted=is_trusted)
+
+        monkeypatch.setattr(server.registry, "delete", deleted)
+        await server.ask("delete", f"{DEFINITIONS}//foos.example.com")
+        async with asyncio.timeout(60):
+            while server.store.get(
+                Place("customresourcedefinitions.apiextensions.k8s.io", "", "foos.example.com")
+            ):
+                await asyncio.sleep(1)
+        assert server.store.get(Place("foos.example.com", "", "a")) is None
+        assert caplog.text.count("the disk is full") == 1, "it is told once, however often it is tried"

@@ -150,14 +150,6 @@ def test_a_precondition_that_does_not_hold_is_a_conflict(options: DeleteOptions,
     assert said in refused.value.message
 
 
-def test_the_body_wins_over_the_query() -> None:
-    options = delete_options(
-        {"gracePeriodSeconds": 3}, {"gracePeriodSeconds": "9", "propagationPolicy": "Orphan"}
-    )
-
-    assert (options.grace, options.policy) == (3, "")
-
-
 @pytest.mark.parametrize(
     ("body", "said"),
     [
@@ -171,7 +163,7 @@ def test_the_body_wins_over_the_query() -> None:
 )
 def test_wrong_options_are_refused(body: dict[str, Any], said: str) -> None:
     with pytest.raises(StatusError) as refused:
-        delete_options(body, {})
+        delete_options(body)
 
     assert refused.value.code == 422
     assert said in refused.value.message

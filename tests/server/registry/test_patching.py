@@ -16,6 +16,7 @@ from setpoint.server.registry.facts import type_of
 from setpoint.server.registry.patching import patched, perform, read
 from setpoint.server.registry.resources import Resource
 from setpoint.server.statuses import StatusError
+from tests.server.deadlines import within
 from tests.server.registry.managed_steps import thing_type
 
 Object = dict[str, Any]
@@ -93,6 +94,65 @@ def test_lists_are_merged_by_their_keys_in_the_order_of_the_patch() -> None:
     assert [one["name"] for one in result["spec"]["containers"]] == ["web", "side", "new"]
     assert result["spec"]["containers"][1]["image"] == "2"
     assert result["spec"]["tolerations"] == [], "an atomic list is replaced"
+
+
+COUNT = 20_000
+NAMES = [f"f{number}" for number in range(COUNT)]
+
+
+def named(names: list[str], **more: Any) -> list[Object]:
+    return [{"name": one, **more} for one in names]
+
+
+@pytest.mark.parametrize(
+    ("place", "old", "patch", "new"),
+    [
+        ("metadata", {"finalizers": NAMES}, {"finalizers": NAMES[::-1]}, {"finalizers": NAMES[::-1]}),
+        (
+            "metadata",
+            {"finalizers": NAMES},
+            {"$deleteFromPrimitiveList/finalizers": NAMES},
+            {"finalizers": []},
+        ),
+        (
+            "metadata",
+            {"finalizers": NAMES},
+            {"$setElementOrder/finalizers": NAMES[::-1]},
+            {"finalizers": NAMES[::-1]},
+        ),
+        (
+            "metadata",
+            {"annotations": dict.fromkeys(NAMES, "1")},
+            {"annotations": {**dict.fromkeys(NAMES[1:], "2"), "$retainKeys": NAMES[1:]}},
+            {"annotations": dict.fromkeys(NAMES[1:], "2")},
+        ),
+        (
+            "spec",
+            {"containers": named(NAMES)},
+            {"containers": named(NAMES[::-1], image="1")},
+            {"containers": named(NAMES[::-1], image="1")},
+        ),
+        (
+            "spec",
+            {"containers": named(NAMES)},
+            {"containers": named(NAMES[1:], **{"$patch": "delete"})},
+            {"containers": named(NAMES[:1])},
+        ),
+    ],
+    ids=["set", "deleted from", "ordered", "retained", "map", "deleted by key"],
+)
+def test_a_list_as_long_as_a_body_allows_is_merged_in_time(
+    place: str, old: Object, patch: Object, new: Object
+) -> None:
+    body = json.dumps({place: patch}).encode()
+    with within(20):
+        assert patched({"kind": "Pod", place: old}, body, STRATEGIC, BUILT_IN)[place] == new
+
+
+def test_what_nobody_ordered_stands_before_what_was_there_as_in_kubernetes() -> None:
+    patch = {"$setElementOrder/finalizers": [], "finalizers": ["x", "y", "b", "z"]}
+    result = patched(POD, json.dumps({"metadata": patch}).encode(), STRATEGIC, BUILT_IN)
+    assert result["metadata"]["finalizers"] == ["z", "b", "a", "y", "x"]
 
 
 @pytest.mark.parametrize("content_type", [MERGE, STRATEGIC])

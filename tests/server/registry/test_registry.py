@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -23,7 +23,7 @@ from setpoint.server.registry.resources import Object
 from setpoint.server.registry.served import Resources
 from setpoint.server.statuses import StatusError
 from setpoint.server.storage.memory import MemoryStore
-from setpoint.server.storage.protocol import Place
+from setpoint.server.storage.protocol import Place, Unwritable
 
 MERGE = "application/merge-patch+json"
 APPLY = "application/apply-patch+yaml"
@@ -557,3 +557,80 @@ async def test_who_says_another_time_of_deletion_owns_it_and_changes_nothing() -
         assert patched["metadata"]["deletionTimestamp"] == going
         owned = {one["manager"]: one["fieldsV1"] for one in patched["metadata"]["managedFields"]}
         assert owned["late"] == {"f:metadata": {"f:deletionTimestamp": {}}}
+
+
+# ── Askers that go away ─────────────────────────────────────────────────────────────────────────────
+
+SERVICES = "/v1/services/default"
+_PLACE = Place("services", "default", "a")
+
+
+def _service(name: str) -> Object:
+    spec = {"clusterIP": "10.0.0.7", "ports": [{"port": 80}]}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec}
+
+
+class _Commit:
+    """A write of the store that is on its way when who asked for it goes away; ``error`` is how it ends."""
+
+    def __init__(self, server: Server, write: str, error: Exception | None = None) -> None:
+        self._does = getattr(server.store, write)
+        self._begun, self._goes_on, self._ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._error = error
+
+    async def __call__(self, place: Place, *args: Any) -> Any:
+        if place != _PLACE:
+            return await self._does(place, *args)
+        self._begun.set()
+        await self._goes_on.wait()
+        try:
+            if self._error is not None:
+                raise self._error
+            return await self._does(place, *args)
+        finally:
+            self._ended.set()
+
+    async def without(self, asking: Coroutine[Any, Any, Answered]) -> None:
+        task = asyncio.create_task(asking)
+        await self._begun.wait()
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
+        self._goes_on.set()
+        async with asyncio.timeout(10):
+            await self._ended.wait()
+        await asyncio.sleep(0)  # whoever waits for it hears of it
+
+
+async def test_an_address_stays_taken_though_who_asked_for_it_went_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with serving() as server:
+        commit = _Commit(server, "create")
+        monkeypatch.setattr(server.store, "create", commit)
+        await commit.without(server.ask("create", SERVICES, _service("a")))
+        assert server.store.get(_PLACE) is not None, "it was committed"
+        refused = await server.refused("create", SERVICES, _service("b"))
+        assert "provided IP is already allocated" in refused.message
+
+
+async def test_an_address_is_free_again_where_the_write_of_who_went_away_failed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with serving() as server:
+        commit = _Commit(server, "create", Unwritable("no space left"))
+        monkeypatch.setattr(server.store, "create", commit)
+        await commit.without(server.ask("create", SERVICES, _service("a")))
+        assert (await server.ask("create", SERVICES, _service("b"))).code == 201
+
+
+async def test_the_address_of_what_is_deleted_is_free_though_who_deleted_it_went_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with serving() as server:
+        await server.ask("create", SERVICES, _service("a"))
+        commit = _Commit(server, "delete")
+        monkeypatch.setattr(server.store, "delete", commit)
+        await commit.without(server.ask("delete", f"{SERVICES}/a"))
+        assert server.store.get(_PLACE) is None, "it is gone"
+        assert (await server.ask("create", SERVICES, _service("b"))).code == 201

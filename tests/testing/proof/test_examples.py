@@ -18,8 +18,8 @@ from setpoint.testing.proof.prove import prove
 from tests.pages import ROOT
 
 API = "demo.setpoint.dev/v1"
-# Without its last backup, which is a Job, and nobody runs Jobs here.
-DATABASE = {"version": "17.2", "finalBackup": False}
+DATABASE = {"version": "17.2"}
+JOBS = ("job-controller", "node-stand-in")  # its last backup is a Job
 LIFE: tuple[Step, ...] = (
     Create(
         {
@@ -59,6 +59,7 @@ def test_the_database_survives(monkeypatch: pytest.MonkeyPatch) -> None:
         operator_of("database", monkeypatch),
         steps=LIFE,
         keeps=["persistentvolumeclaims"],
+        controllers=JOBS,
         **HOW,
     )
     print(report)  # noqa: T201 - what came of it, with -s

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from xml.etree import ElementTree as ET
 
 import pytest
 
 from setpoint.controller.context import Context
-from setpoint.testing.proof.plans import At, Crash, Plan, read_plan, write_plan
-from setpoint.testing.proof.prove import prove, replay
-from setpoint.testing.proof.report import as_html, as_junit, as_test
+from setpoint.testing.proof.plans import At, Crash, Delete, Plan, read_plan
+from setpoint.testing.proof.prove import CLASSES, prove, replay
 from tests.mutants.operators import MUTANTS, Mutant
+from tests.mutants.sole import EVERY
 from tests.mutants.widgets import Widget, child, operator_of
 
 
@@ -41,23 +40,6 @@ def test_a_failure_names_oracle_fault_cause_and_remedy_and_is_made_small() -> No
     text = str(report)
     for word in ("FAIL O3", "crash before apply configmaps default/w", "cause:", "remedy:"):
         assert word in text
-
-
-def test_a_failure_is_replayed_from_its_file() -> None:
-    found = mutant("04")
-    report = prove(found.mutant, steps=found.steps, only=["E1"], most_failures=1)
-    kept = write_plan(report.failures[0].plan)
-    assert not replay(found.mutant, kept).is_good
-    assert replay(found.twin, kept).is_good
-    assert "def test_o3_crash_before" in as_test(report.failures[0])
-
-
-def test_junit_and_page_tell_the_failure() -> None:
-    found = mutant("04")
-    report = prove(found.mutant, steps=found.steps, only=["E1"], most_failures=1)
-    suite = ET.fromstring(as_junit(report))
-    assert suite.get("failures") == "1"
-    assert "crash before apply" in as_html(report)
 
 
 def test_an_operator_that_reads_the_machines_clock_is_told_so() -> None:
@@ -92,12 +74,49 @@ def test_an_operator_that_never_comes_to_rest_is_told_so_at_once() -> None:
     assert report.failures[0].first.oracle == "O1"
 
 
-def test_a_fault_that_does_not_strike_is_inconclusive() -> None:
+def test_a_fault_that_does_not_strike_is_inconclusive_and_never_good() -> None:
     from tests.mutants.widgets import create
 
     report = replay(lambda: operator_of(right), Plan((create(),), (Crash(at=At("apply pods default/x")),)))
     assert len(report.inconclusive) == 1
     assert not report.failures
+    assert not report.is_good
+    assert str(report).startswith("NOTHING PROVEN")
+
+
+def test_a_proof_without_any_plan_is_not_good() -> None:
+    report = prove(lambda: operator_of(right), only=["X1"])  # it uses nothing outside
+    assert not report.total
+    assert not report.is_good, report
+
+
+def test_a_class_or_an_oracle_that_there_is_none_of_is_refused_and_those_there_are_are_named() -> None:
+    with pytest.raises(ValueError, match=r"no class of faults E22: there are none, E1, E2, (?s:.*), E4\+V1$"):
+        prove(lambda: operator_of(right), only=["E1", "E22"])
+    with pytest.raises(ValueError, match=r"no oracle O14: there are O1, O2, (?s:.*), O13$"):
+        prove(lambda: operator_of(right), without=["O14"])
+    assert set(CLASSES) == set(EVERY)
+
+
+def test_a_warning_hides_nothing_of_its_cell_and_does_not_end_the_proof() -> None:
+    found = mutant("04")
+    report = prove(found.mutant, steps=found.steps, only=["V9"], most_failures=1, shrink=False)
+    (warning,) = report.failures
+    assert warning.is_warning
+    assert report.cells[warning.cells[0]] == "warned"
+    assert report.proven == report.total > len(report.cells), "every plan of every cell was tried"
+    assert report.is_good
+
+
+def test_an_object_that_cannot_be_made_again_is_not_blamed_on_the_schema() -> None:
+    async def stuck(widget: Widget, ctx: Context) -> None:
+        del widget, ctx
+        raise RuntimeError("the clean-up does not come to an end")
+
+    report = prove(lambda: operator_of(right, stuck), budget=5, only=["none"], shrink=False)
+    assert not report.is_good
+    assert report.failures[0].first.oracle == "O1"
+    assert len([step for step in report.steps if isinstance(step, Delete) and step.kind == "Widget"]) == 2
 
 
 @pytest.mark.parametrize("verify", [False, True])

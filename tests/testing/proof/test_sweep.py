@@ -2,8 +2,57 @@
 
 from __future__ import annotations
 
-from setpoint.testing.proof.plans import At, Crash, Lose, Plan
-from setpoint.testing.proof.sweep import thinned
+from typing import Any
+
+import msgspec
+
+from setpoint.testing.proof.plans import (
+    AnyFault,
+    At,
+    ClockStep,
+    Crash,
+    Delete,
+    Freeze,
+    Interfere,
+    Lose,
+    Plan,
+    Travel,
+)
+from setpoint.testing.proof.sweep import singles, thinned
+from setpoint.testing.proof.trace import Effect, Run, Written
+from tests.mutants.widgets import create, delete
+
+WIDGETS = "widgets.test.setpoint.dev"
+STEPS = (create(), delete())
+
+
+def written(by: str, revision: int, resource: str, obj: dict[str, Any]) -> Written:
+    name = obj["metadata"]["name"]
+    data = msgspec.json.encode(obj)
+    return Written(float(revision), by, "ADDED", resource, "default", name, revision, data, None)
+
+
+def config_map(name: str, **metadata: Any) -> dict[str, Any]:
+    meta = {"name": name, "namespace": "default", "ownerReferences": [{"uid": "u"}], **metadata}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"text": "a"}}
+
+
+def reference(*, watches: tuple[str, ...] = (WIDGETS, "configmaps")) -> Run:
+    """A widget, then three ConfigMaps that the operator made, and a thing outside."""
+    run = Run(Plan(STEPS))
+    run.writes.append(written("user", 1, WIDGETS, create().object))  # type: ignore[union-attr]
+    for number in (2, 3, 4):
+        at_ = At(f"apply configmaps default/c-{number}")
+        run.writes.append(written("operator 1", number, "configmaps", config_map(f"c-{number}")))
+        run.effects.append(Effect(number - 1, at_, 1, float(number), ended=float(number), revision=number))
+    thing = Written(5.0, "operator 1", "ADDED", "cloud", "", "id", 5, b"{}", None)
+    run.writes.append(thing)
+    run.events += [At(f"ADDED {resource} default/w") for resource in watches]
+    return run
+
+
+def faults(*ids: str, **how: Any) -> list[AnyFault]:
+    return [plan.faults[0] for plan in singles(reference(**how), STEPS, only=frozenset(ids))]
 
 
 def at(number: int) -> At:
@@ -26,3 +75,49 @@ def test_few_plans_of_each_class_are_spread_over_its_places() -> None:
 def test_a_crash_upon_a_crash_is_a_class_of_its_own() -> None:
     assert Plan((), (Crash(at=at(1)), Crash(at=at(2), when="after"))).id == "E7"
     assert Plan((), (Crash(at=at(1)), Lose(at=at(2)))).id == "E1+E4"
+
+
+def test_the_answer_of_a_write_is_lost_by_a_broken_connection_and_by_a_proxy() -> None:
+    assert {fault.code for fault in faults("E4") if isinstance(fault, Lose)} == {0, 504}
+
+
+def test_a_user_deletes_and_makes_anew_at_every_effect() -> None:
+    anew = [
+        fault for fault in faults("I1") if isinstance(fault, Interfere) and fault.steps[1:] == (create(),)
+    ]
+    assert [fault.at.what for fault in anew] == [
+        f"apply configmaps default/c-{number}" for number in (2, 3, 4)
+    ]
+    assert all(fault.is_racy for fault in anew)
+
+
+def test_others_change_and_delete_the_children_that_the_operator_watches() -> None:
+    found = [fault for fault in faults("I2") if isinstance(fault, Interfere) and fault.is_racy]
+    assert [type(fault.steps[0]).__name__ for fault in found[:2]] == ["Change", "Delete"]
+    assert {fault.by for fault in found} == {"other"}
+    assert [fault for fault in faults("I2", watches=(WIDGETS,)) if fault.is_racy] == []
+
+
+def test_the_label_of_another_is_no_race() -> None:
+    marks = [fault for fault in faults("I2") if not fault.is_racy]
+    assert all(isinstance(fault, Interfere) and not isinstance(fault.steps[0], Delete) for fault in marks)
+
+
+def test_a_view_stands_still_for_longer_than_an_hour_once_for_each_resource() -> None:
+    long = [fault for fault in faults("V1") if isinstance(fault, Freeze) and fault.seconds > 3600]
+    assert [(fault.at.what, fault.resources) for fault in long] == [
+        ("apply configmaps default/c-2", ("configmaps",))
+    ]
+
+
+def test_calendars_are_set_by_a_minute_and_by_an_hour() -> None:
+    found = {fault.seconds for fault in faults("C1") if isinstance(fault, ClockStep)}
+    assert found == {-3600.0, -60.0, 60.0, 3600.0}
+
+
+def test_the_past_is_every_state_before_the_last_writes_each_once() -> None:
+    travels = [fault for fault in faults("V9") if isinstance(fault, Travel)]
+    last = [fault for fault in travels if fault.at.what == "apply configmaps default/c-4"]
+    assert [fault.back for fault in last if not fault.resources] == [1, 2, 3, 4]
+    assert [fault.back for fault in last if fault.resources == (WIDGETS,)] == [4]
+    assert [fault.back for fault in last if fault.resources == ("configmaps",)] == [1, 2, 3]

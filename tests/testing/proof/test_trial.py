@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from hypothesis.errors import Unsatisfiable
 
-from setpoint.testing.proof.plans import Change, Create, Delete, Pass, Plan
+from setpoint.testing.proof.plans import At, Change, Crash, Create, Delete, Pass, Plan
 from setpoint.testing.proof.trial import Trial
 from tests.mutants.operators import LIFE, cloud, in_memory, marked_before, prunes
 
@@ -69,4 +71,19 @@ def test_a_life_alone_shows_what_depends_on_the_way() -> None:
         trial.check(plan)
 
     with pytest.raises(AssertionError, match="O4"):
+        survives()
+
+
+def test_a_plan_whose_fault_does_not_strike_is_never_green() -> None:
+    trial = Trial(lambda: marked_before(wrong=False))
+    plan = Plan(LIFE, (Crash(at=At("apply pods default/x")),))
+    with pytest.raises(AssertionError, match="inconclusive: crash before apply pods default/x"):
+        trial.check(plan)
+
+    @few
+    @given(st.just(plan))
+    def survives(plan: Plan) -> None:
+        trial.check(plan)
+
+    with pytest.raises(Unsatisfiable):
         survives()

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
+import threading
+from contextlib import suppress
+
+import msgspec
 import pytest
 
+from setpoint.api import MergePatch
+from setpoint.controller import Result
 from setpoint.controller.context import Context
 from setpoint.controller.sync_context import SyncContext
+from setpoint.errors import AlreadyExists, AnswerLost, TransportError
 from setpoint.kube.core.v1 import ConfigMap
+from setpoint.manager.manager import Manager
 from setpoint.operator import Operator
+from setpoint.testing.proof import world
+from setpoint.testing.proof.oracles import Reference, Rules, View, judge
 from setpoint.testing.proof.plans import (
     Alter,
     AnyFault,
@@ -18,6 +30,7 @@ from setpoint.testing.proof.plans import (
     Compact,
     Crash,
     Cut,
+    Delete,
     Double,
     Freeze,
     Lose,
@@ -62,6 +75,7 @@ FAULTS: list[AnyFault] = [
     Refuse(at=APPLY, code=500, times=5),
     Refuse(at=APPLY, code=0),
     Lose(at=APPLY),
+    Lose(at=APPLY, code=504),
     Throttle(at=APPLY),
     Slow(at=APPLY),
     Freeze(at=APPLY, resources=("configmaps",)),
@@ -179,8 +193,6 @@ def test_a_plain_reconciler_runs_in_virtual_time_too() -> None:
 
 
 def test_a_reconcile_that_never_waits_and_never_ends_is_noticed() -> None:
-    import asyncio
-
     async def spin(widget: Widget, ctx: Context) -> None:
         del widget, ctx
         while True:
@@ -188,3 +200,169 @@ def test_a_reconcile_that_never_waits_and_never_ends_is_noticed() -> None:
 
     run = Prepared.of(lambda: operator_of(spin)).run(Plan(STEPS))
     assert "turns of the loop" in run.spins
+
+
+def test_a_plain_reconcile_that_does_not_come_back_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(world, "_STALL", 0.1)
+    goes_on = threading.Event()
+
+    def blocked(widget: Widget, ctx: SyncContext) -> None:
+        del widget, ctx
+        goes_on.wait()
+
+    def make() -> Operator:
+        operator = Operator("widgets")
+        operator.controller(Widget)(blocked)
+        return operator
+
+    try:
+        run = Prepared.of(make).run(Plan(STEPS))
+    finally:
+        goes_on.set()
+    found = judge(run, Reference(run))
+    assert found[0].oracle == "O1"
+    assert "has not come back" in found[0].what
+    assert not run.checkpoints[-1].is_settled
+
+
+def test_a_task_that_swallows_its_cancellation_is_told_of_and_ended() -> None:
+    async def deaf() -> None:
+        while True:
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(5)
+
+    async def begins(widget: Widget, ctx: Context) -> None:
+        await ctx.apply(child(widget, text=widget.spec.text))
+        tasks.append(asyncio.create_task(deaf()))
+
+    tasks: list[asyncio.Task[None]] = []
+    prepared = Prepared.of(lambda: operator_of(begins))
+    plan = Plan(STEPS, (Crash(at=APPLY, when="after"),))
+    run, again = prepared.run(plan), prepared.run(plan)
+    found = judge(run, Reference(prepared.run(Plan(STEPS))))
+    assert run.digest == again.digest
+    assert found[0].oracle == "O1"
+    assert "deaf" in found[0].what
+    assert "CancelledError" in found[0].what
+    assert all(task.done() for task in tasks)
+
+
+@pytest.mark.parametrize("fault", [Lose(at=APPLY), Restart(at=APPLY)], ids=lambda fault: fault.id)
+def test_what_was_done_and_not_answered_is_told_as_a_lost_answer(fault: AnyFault) -> None:
+    told: list[type[Exception]] = []
+
+    async def creates(widget: Widget, ctx: Context) -> None:
+        obj = child(widget, text=widget.spec.text)
+        ctx.set_controller_reference(obj)
+        with suppress(AlreadyExists):
+            try:
+                await ctx.client.create(obj)
+            except TransportError as error:
+                told.append(type(error))
+                raise
+
+    plan = Plan(STEPS, (msgspec.structs.replace(fault, at=At("create configmaps default/w")),))
+    run = Prepared.of(lambda: operator_of(creates)).run(plan)
+    assert run.fired
+    assert told[0] is AnswerLost, "and not ConnectionFailed, which may be tried again whatever the verb"
+    assert next(effect.at.nth for effect in run.effects if effect.is_done) == 1
+
+
+def test_a_step_that_the_server_refuses_proves_nothing(prepared: Prepared) -> None:
+    wrong = Change("test.setpoint.dev/v1", "Widget", "w", {"spec": {"replicas": "many"}})
+    plan = Plan((create(), wrong, delete()))
+    run = prepared.run(plan)
+    found = judge(run, Reference(run))
+    assert [finding.oracle for finding in found] == ["O13"]
+    assert "replicas" in found[0].what
+
+
+def test_rules_see_what_was_there_before() -> None:
+    there = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "there"}, "data": {}}
+    run = Prepared.of(lambda: operator_of(reconcile), objects=[there]).run(Plan(STEPS))
+    seen: list[int] = []
+
+    def always(view: View) -> bool:
+        seen.append(len(view.of("ConfigMap")))
+        return True
+
+    assert judge(run, Reference(run, Rules(always=(always,), at_most=(("ConfigMap", 2),)))) == []
+    assert (min(seen), max(seen)) == (1, 2)
+
+
+class Ticks:
+    """Writes every ten minutes, though nothing has changed."""
+
+    needs_leadership = True
+
+    def __init__(self, manager: Manager) -> None:
+        self._client = manager.client
+
+    async def run(self) -> None:
+        for number in itertools.count():
+            await asyncio.sleep(600)
+            for each in await self._client.list(Widget, namespace="default"):
+                patch = MergePatch({"metadata": {"annotations": {"tick": str(number)}}})
+                await self._client.patch(Widget, each.metadata.name or "", patch, namespace="default")
+
+
+def ticking() -> Operator:
+    operator = operator_of(reconcile)
+    adds = operator.add_to
+
+    def add_to(manager: Manager) -> object:
+        manager.add(Ticks(manager))
+        return adds(manager)
+
+    operator.add_to = add_to  # type: ignore[method-assign, assignment]
+    return operator
+
+
+@pytest.mark.parametrize("faults", [(), (Crash(at=APPLY),)], ids=["no fault", "a fault"])
+def test_what_is_written_every_ten_minutes_is_seen(faults: tuple[AnyFault, ...]) -> None:
+    run = Prepared.of(ticking).run(Plan(STEPS, faults), probe_always=not faults)
+    found = judge(run, Reference(run))
+    assert [finding.oracle for finding in found][:1] == ["O2"]
+    assert "an hour later" in found[0].what
+
+
+def test_an_hour_without_faults_passes_second_by_second(prepared: Prepared) -> None:
+    run = prepared.run(Plan(STEPS[:1]), probe_always=True)
+    assert run.checkpoints[-1].restless == []
+    assert run.lines[-1].time - run.checkpoints[-1].time > 3600
+
+
+async def never_content(widget: Widget, ctx: Context) -> None:
+    if widget.spec.text == "bad":
+        raise ValueError("no such thing")
+    await reconcile(widget, ctx)
+
+
+def test_what_may_fail_is_not_judged_and_what_follows_is() -> None:
+    prepared = Prepared.of(lambda: operator_of(never_content))
+    wrong = Change("test.setpoint.dev/v1", "Widget", "w", {"spec": {"text": "bad"}}, may_fail=True)
+    run = prepared.run(Plan((create(), wrong, change(text="c"), delete())), probe_always=True)
+    assert [point.is_blind for point in run.checkpoints] == [False, False, True, False, False]
+    assert judge(run, Reference(run)) == []
+    assert run.checkpoints[3].state["configmaps default/w"]["data"] == {"text": "c"}
+    without_a_word = msgspec.structs.replace(wrong, may_fail=False)
+    run = prepared.run(Plan((create(), without_a_word, delete())))
+    assert judge(run, Reference(run))[0].oracle == "O1"
+
+
+def test_what_is_deleted_while_the_operator_is_down_is_seen_to_when_it_is_back(prepared: Prepared) -> None:
+    last = Delete("test.setpoint.dev/v1", "Widget", "w", while_down=True)
+    run = prepared.run(Plan((create(), last)))
+    told = [(line.lane, line.what) for line in run.lines]
+    assert told.index(("user", str(last))) < told.index(("operator 2", "starts"))
+    assert run.checkpoints[-1].state == {}
+
+
+def test_who_looks_every_ten_seconds_is_not_accused_of_it_after_an_hour() -> None:
+    async def looks(widget: Widget, ctx: Context) -> Result:
+        await reconcile(widget, ctx)
+        return Result(requeue_after=10)
+
+    prepared = Prepared.of(lambda: operator_of(looks))
+    run = prepared.run(Plan(STEPS), probe_always=True)
+    assert judge(run, Reference(prepared.run(Plan(STEPS)))) == []

@@ -22,6 +22,7 @@ import msgspec
 from setpoint.server.admission.attributes import Attributes
 from setpoint.server.admission.plugins import LIMITED, PLUGINS, SECURED, SECURITY, Plugin
 from setpoint.server.authorization.authorizer import AlwaysAllow, Authorizer
+from setpoint.server.registry.admission import admit
 from setpoint.server.registry.conversion import converted
 from setpoint.server.registry.converting import ConversionError, Converter, is_by_webhook
 from setpoint.server.registry.flow import encoder, tracked_fields
@@ -185,10 +186,15 @@ class Admission:
     # ── Built-in rules ──────────────────────────────────────────────────────────────────────────────
 
     async def _fill(self, asked: Attributes) -> None:
-        """What containers do not say, and who a pod runs as."""
-        if asked.resource.stored != "pods" or asked.operation != "CREATE" or asked.subresource:
+        """What a new object does not say, in the order in which Kubernetes' plug-ins fill it in."""
+        if asked.operation != "CREATE" or asked.subresource or asked.object is None:
             return
-        pod = asked.object or {}
+        if asked.resource.stored == "pods":
+            await self._fill_pod(asked, asked.object)
+        admit(asked.resource.stored, asked.object, lambda stored: self._listed(stored, ""))
+
+    async def _fill_pod(self, asked: Attributes, pod: Object) -> None:
+        """What its containers do not say, and who it runs as."""
         if "LimitRanger" in self._plugins and (ranges := self._listed(_LIMITS, asked.namespace)):
             from setpoint.server.admission import limits  # noqa: PLC0415
 
@@ -270,21 +276,24 @@ class Admission:
             security.judge(asked, _decode(record.data)["metadata"].get("labels") or {})
 
     async def _charge(self, asked: Attributes) -> None:
-        """Add to what is used; again, where somebody else did so meanwhile."""
+        """Add to what is used; again, where somebody else did so meanwhile, but to no quota twice."""
         if "ResourceQuota" not in self._plugins or not self._has(_QUOTAS):
             return
         from setpoint.server.admission import quotas  # noqa: PLC0415
 
         if not quotas.is_counted(asked):
             return
+        done: set[str] = set()
         while True:
             records = self._store.listed(_QUOTAS, asked.namespace)
-            changed = quotas.charged([_decode(one.data) for one in records], asked)
+            left = [_decode(one.data) for one in records if one.place.name not in done]
+            changed = quotas.charged(left, asked)
             if asked.is_dry_run:
                 return
             try:
                 for quota in changed:
                     await self._write_usage(quota)
+                    done.add(quota["metadata"]["name"])
             except Changed:
                 continue
             return
@@ -346,9 +355,12 @@ class Admission:
         found = (one for one in self._resources.all() if (one.api_version, one.kind) == (api_version, kind))
         return next(found, None)
 
-    def objects(self, resource: Resource, namespace: str) -> list[Object]:
-        """Those of one kind, in its version."""
-        found = self._listed(resource.stored, namespace if resource.namespaced else "")
+    async def objects(self, resource: Resource, namespace: str, name: str) -> list[Object]:
+        """Those of one kind, in its version: the one of that name, or all.  Raises ``ConversionError``."""
+        records = self._store.listed(resource.stored, namespace if resource.namespaced else "")
+        found = [_decode(one.data) for one in records if not name or one.place.name == name]
+        if is_by_webhook(resource):
+            return await self.converter.read(found, resource)
         return [
             one if one["apiVersion"] == resource.api_version else converted(one, resource) for one in found
         ]

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol
 
+from setpoint.server.registry.conform import WrongType, conform
 from setpoint.server.registry.requests import Ask, User
 from setpoint.server.registry.resources import Object, Resource
-from setpoint.server.statuses import StatusError, forbidden
+from setpoint.server.statuses import StatusError, forbidden, internal
 
 Operation = Literal["CREATE", "UPDATE", "DELETE"]
 META: Final = "meta.k8s.io/v1"
@@ -93,6 +94,20 @@ def of_request(
         is_dry_run,
         body,
     )
+
+
+def read_again(left: Object, asked: Attributes, resource: Resource) -> Object:
+    """What somebody made of the object, in the version of ``resource``, read and filled in as if it had been
+    sent; a body that is of a kind of its own, as that.
+    """
+    try:
+        if asked.body is not None:
+            return conform(left, asked.body.type).object
+        read = resource.strategy.conform(left).object
+    except WrongType as wrong:
+        raise internal(str(wrong)) from None
+    resource.strategy.default(read)
+    return read
 
 
 def options_of(operation: Operation, query: Mapping[str, str]) -> Object:

@@ -13,8 +13,10 @@ from __future__ import annotations
 import asyncio
 import base64
 import errno
+import re
 import ssl
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from setpoint.net.http import HttpTransport
 
 _MOST_BYTES: Final = 3 * 2**20  # of an answer
+_MOST_TOLD: Final = 2048  # bytes of an answer that is none, as client-go has it
 _KEPT: Final = 32  # connections to so many webhooks
 _ADMISSION_AGENT: Final = "kube-apiserver-admission"
 _ANSWERS: Final = {
@@ -50,7 +53,14 @@ _ANSWERS: Final = {
 
 
 class CallError(Exception):
-    """A webhook could not be asked, or gave no answer; the text is Go's."""
+    """A webhook could not be asked, or gave no answer; the text is Go's, and may quote what it did answer.
+
+    ``brief`` quotes nothing: an answer may hold what is no log's to keep.
+    """
+
+    def __init__(self, told: str, brief: str = "") -> None:
+        super().__init__(told)
+        self.brief = brief or told
 
 
 class NoClient(CallError):
@@ -132,7 +142,8 @@ class Caller:
         except TransportError as error:
             raise CallError(posting + _told(error, target)) from None
         if not 200 <= response.status <= 206:
-            raise CallError(_refused(response.status, response.headers.get("Content-Type", ""), answer))
+            told = _refused(response.status, response.headers.get("Content-Type", ""), answer)
+            raise CallError(told, f"it answered with status {response.status}")
         if not answer:
             kind = response.headers.get("Content-Type", "application/json")
             told = f"0-length response with status code: {response.status} and content type: {kind}"
@@ -201,7 +212,7 @@ def _not_trusted(error: ssl.SSLCertVerificationError, target: Target) -> str:
 def _refused(status: int, content_type: str, body: bytes) -> str:
     """What client-go says of an answer that is none of those it wants."""
     is_text = not content_type or content_type.partition(";")[0].strip().startswith("text/")
-    said = body.decode("utf-8", "replace").strip() if is_text else "unknown"
+    said = body[:_MOST_TOLD].decode("utf-8", "replace").strip() if is_text else "unknown"
     if not is_text and (told := _status(body)):
         return told
     if status in _ANSWERS:
@@ -225,7 +236,7 @@ def _status(body: bytes) -> str:
 
 # ── Answers ─────────────────────────────────────────────────────────────────────────────────────────
 
-_GO_KINDS: Final = {
+GO_KINDS: Final = {
     bool: "bool",
     list: "array",
     str: "string",
@@ -238,21 +249,75 @@ _HEAD: Final = (
 )
 
 
+class Shape(NamedTuple):
+    """What a value must be, as Go reads it."""
+
+    kinds: tuple[type, ...]  # of JSON
+    go: str  # its type
+    fields: Mapping[str, Shape] = MappingProxyType({})
+    each: Shape | None = None  # of every item
+
+
+TEXT: Final = Shape((str,), "string")
+_INT32: Final = Shape((int,), "int32")
+_CAUSE: Final = Shape(
+    (dict,),
+    "v1.StatusCause",
+    {"reason": Shape((str,), "v1.CauseType"), "message": TEXT, "field": TEXT},
+)
+DETAILS: Final = Shape(
+    (dict,),
+    "v1.StatusDetails",
+    {
+        **dict.fromkeys(("name", "group", "kind"), TEXT),
+        "uid": Shape((str,), "types.UID"),
+        "causes": Shape((list,), "[]v1.StatusCause", each=_CAUSE),
+        "retryAfterSeconds": _INT32,
+    },
+)
+_LIST_META: Final = Shape(
+    (dict,),
+    "v1.ListMeta",
+    {
+        **dict.fromkeys(("selfLink", "resourceVersion", "continue"), TEXT),
+        "remainingItemCount": Shape((int,), "int64"),
+    },
+)
+STATUS: Final = Shape(
+    (dict,),
+    "v1.Status",
+    {
+        **dict.fromkeys(("kind", "apiVersion", "status", "message"), TEXT),
+        "metadata": _LIST_META,
+        "reason": Shape((str,), "v1.StatusReason"),
+        "details": DETAILS,
+        "code": _INT32,
+    },
+)
+BYTES: Final = Shape((str,), "[]uint8")
+_MOST: Final = {"int32": 2**31, "int64": 2**63}
+
+
 class Form(NamedTuple):
     """What an answer must be: ``versions`` are those that Kubernetes knows, the wanted one first."""
 
     group: str
     kind: str
     versions: tuple[str, ...]
-    struct: str  # the Go type of its response
-    fields: Mapping[str, tuple[type | tuple[type, ...], str]]  # of the response: the JSON, and the Go type
+    fields: Mapping[str, Shape]
 
 
 def read_answer(body: bytes, form: Form) -> dict[str, Any]:
     """An answer as its form has it; what it says of its own kind may be missing.  Raises ``CallError``."""
-    found = _read(body)
+    try:
+        return _formed(_read(body), form)
+    except CallError as error:
+        raise CallError(str(error), f"its answer is no {form.kind}") from None
+
+
+def _formed(found: Any, form: Form) -> dict[str, Any]:
     if not isinstance(found, dict):
-        told = f"json: cannot unmarshal {_GO_KINDS[type(found)]} into Go value of type {_HEAD}"
+        told = f"json: cannot unmarshal {GO_KINDS[type(found)]} into Go value of type {_HEAD}"
         raise CallError(f"couldn't get version/kind; json parse error: {told}")
     wanted = f"{form.group}/{form.versions[0]}"
     version, kind = found.get("apiVersion") or wanted, found.get("kind") or form.kind
@@ -262,7 +327,9 @@ def read_answer(body: bytes, form: Form) -> dict[str, Any]:
         raise CallError(
             f"no kind {quoted(str(kind))} is registered for version {quoted(str(version))} {where}"
         )
-    _check_types(found, form)
+    for name, value in found.items():
+        if name in form.fields:
+            _check(value, form.fields[name], name, form.kind)
     if version != wanted:
         short = version.rpartition("/")[2]
         raise CallError(f"converting ({short}.{kind}) to ({form.versions[0]}.{kind}): unknown conversion")
@@ -280,21 +347,37 @@ def _read(body: bytes) -> Any:
     return {} if found is None else found
 
 
-def _check_types(found: Mapping[str, Any], form: Form) -> None:
-    response = found.get("response")
-    if response is None:
+def _check(value: Any, shape: Shape, path: str, owner: str) -> None:
+    """Raises ``CallError`` of the first value, in the order they came in, that Go would not read."""
+    if value is None:
         return
-    if not isinstance(response, dict):
-        kind = _GO_KINDS[type(response)]
-        told = (
-            f"json: cannot unmarshal {kind} into Go struct field {form.kind}.response of type {form.struct}"
-        )
-        raise CallError(told)
-    for name, (kinds, go) in form.fields.items():
-        value = response.get(name)
-        if value is not None and not isinstance(value, kinds):
-            short = form.struct.rpartition(".")[2]
-            raise CallError(
-                f"json: cannot unmarshal {_GO_KINDS[type(value)]} into Go struct field "
-                f"{short}.response.{name} of type {go}"
-            )
+    if told := _unread(value, shape):
+        where = f"Go struct field {owner}.{path} of type {shape.go}"
+        raise CallError(f"json: cannot unmarshal {told} into {where}")
+    if shape is BYTES and (at := _not_base64(value)) is not None:
+        raise CallError(f"illegal base64 data at input byte {at}")
+    if shape.each is not None:
+        for one in value.values() if isinstance(value, dict) else value:
+            _check(one, shape.each, path, owner)
+    for name, one in value.items() if shape.fields else ():
+        if name in shape.fields:
+            _check(one, shape.fields[name], f"{path}.{name}", shape.go.rpartition(".")[2])
+
+
+def _unread(value: Any, shape: Shape) -> str:
+    """What a value is, where it is not what it must be."""
+    kind = GO_KINDS[type(value)]
+    if shape.go in _MOST and kind == "number":
+        is_whole = isinstance(value, int) and -_MOST[shape.go] <= value < _MOST[shape.go]
+        return "" if is_whole else f"number {value}"
+    return "" if type(value) in shape.kinds else kind
+
+
+def _not_base64(text: str) -> int | None:
+    """Where it ceases to be what Go decodes."""
+    try:
+        base64.b64decode(text, validate=True)
+    except ValueError:
+        wrong = re.search(r"[^A-Za-z0-9+/=]", text)
+        return wrong.start() if wrong else len(text) // 4 * 4
+    return None

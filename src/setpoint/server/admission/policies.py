@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from setpoint.api.patches import same
 from setpoint.api.selectors import LabelSelection
 from setpoint.server.admission import reviews
-from setpoint.server.admission.attributes import Attributes
+from setpoint.server.admission.attributes import Attributes, read_again
 from setpoint.server.admission.cel import (
     Expression,
     Scope,
@@ -32,12 +32,13 @@ from setpoint.server.admission.conditions import errors_or_none
 from setpoint.server.admission.matching import Matching, labels, read_matching
 from setpoint.server.golang import joined
 from setpoint.server.registry import patching
-from setpoint.server.registry.conform import WrongType
+from setpoint.server.registry.converting import ConversionError
 from setpoint.server.registry.crd.programs import CompileError, EvaluationError, OverBudget, Purse
 from setpoint.server.registry.managed.apply import apply
 from setpoint.server.registry.patience import in_time
 from setpoint.server.registry.resources import Object, Resource
-from setpoint.server.statuses import StatusError, internal
+from setpoint.server.registry.types import Type
+from setpoint.server.statuses import StatusError
 
 _CODES: Final = {"Unauthorized": 401, "Forbidden": 403, "RequestEntityTooLarge": 413, "Invalid": 422}
 _LONGEST_MESSAGE: Final = 5 * 1024
@@ -54,7 +55,8 @@ class Around(Protocol):
 
     def find_kind(self, api_version: str, kind: str) -> Resource | None: ...
 
-    def objects(self, resource: Resource, namespace: str) -> list[Object]: ...
+    async def objects(self, resource: Resource, namespace: str, name: str) -> list[Object]:
+        """Those of one kind, in its version: the one of that name, or all.  Raises ``ConversionError``."""
 
 
 class _ConfigError(Exception):
@@ -167,24 +169,26 @@ class _Case(NamedTuple):
     error: str = ""  # why it cannot be asked
 
 
-def _cases(policies: Sequence[Policy], asked: Attributes, around: Around) -> Iterator[_Case]:
+async def _cases(policies: Sequence[Policy], asked: Attributes, around: Around) -> list[_Case]:
+    found = []
     for policy in policies:
         resource = around.matched(policy.matching, asked)
         if resource is None:
             continue
         if (error := _kind_error(policy, around)) is not None:
-            yield _Case(policy, None, resource, None, f"failed to configure policy: {error}")
+            found.append(_Case(policy, None, resource, None, f"failed to configure policy: {error}"))
             continue
         for binding in policy.bindings:
             if binding.matching is not None and around.matched(binding.matching, asked) is None:
                 continue
             try:
-                params = _params(policy, binding, asked, around)
+                params = await _params(policy, binding, asked, around)
             except _ConfigError as error:
-                yield _Case(policy, binding, resource, None, f"failed to configure binding: {error}")
+                told = f"failed to configure binding: {error}"
+                found.append(_Case(policy, binding, resource, None, told))
                 continue
-            for param in params:
-                yield _Case(policy, binding, resource, param)
+            found += [_Case(policy, binding, resource, param) for param in params]
+    return found
 
 
 def _kind_error(policy: Policy, around: Around) -> str | None:
@@ -195,7 +199,9 @@ def _kind_error(policy: Policy, around: Around) -> str | None:
     return f"failed to find resource referenced by paramKind: '{version}, Kind={kind['kind']}'"
 
 
-def _params(policy: Policy, binding: Binding, asked: Attributes, around: Around) -> Sequence[Object | None]:
+async def _params(
+    policy: Policy, binding: Binding, asked: Attributes, around: Around
+) -> Sequence[Object | None]:
     kind, ref = policy.param_kind, binding.params
     if kind is None or ref is None:
         return [None]
@@ -211,10 +217,12 @@ def _params(policy: Policy, binding: Binding, asked: Attributes, around: Around)
             )
     elif namespace:
         raise _ConfigError("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")
-    found = around.objects(resource, namespace)
-    if ref.get("name"):
-        found = [one for one in found if one["metadata"]["name"] == ref["name"]]
-    else:
+    name = ref.get("name") or ""
+    try:
+        found = await around.objects(resource, namespace, name)
+    except ConversionError as error:
+        raise _ConfigError(str(error)) from None
+    if not name:
         selection = LabelSelection.from_object(ref.get("selector") or {})
         found = [one for one in found if selection.matches(labels(one))]
     if not found and ref.get("parameterNotFoundAction") == "Deny":
@@ -267,7 +275,7 @@ class _Decision(NamedTuple):
 async def validate(policies: Sequence[Policy], asked: Attributes, around: Around) -> None:
     """Raises the first refusal; what is only to be warned about is."""
     denied: list[tuple[_Case, _Decision]] = []
-    for case in _cases(policies, asked, around):
+    for case in await _cases(policies, asked, around):
         if case.error:
             if not case.policy.is_ignored:
                 denied.append((case, _Decision(case.error)))
@@ -416,7 +424,7 @@ async def mutate(
     """``asked.object`` becomes what the policies make of it.  Raises the first refusal."""
     if rounds.is_second and not same(rounds.left, asked.object):
         rounds.changed()
-    for case in list(_cases(policies, asked, around)):
+    for case in await _cases(policies, asked, around):
         if case.error:
             if not case.policy.is_ignored:
                 raise _not_changed(case, case.error, asked)
@@ -440,11 +448,11 @@ async def _mutate_by(
     key = f"{case.policy.name}/{bound}/{param.get('namespace', '')}/{param.get('name', '')}"
     if rounds.is_second and key not in rounds.again:
         return
-    before = data["object"]
+    before, kind = data["object"], asked.body or case.resource
     for mutation in case.policy.spec.get("mutations") or ():
         if data["object"] is None:
             continue
-        left = await in_time(lambda one=mutation: _performed(one, case, data, now))  # type: ignore[misc]
+        left = await in_time(lambda one=mutation: _performed(one, case, data, kind, now))  # type: ignore[misc]
         data["object"] = await _taken(left, asked, case.resource, around)
     if data["object"] is not None and not same(before, data["object"]):
         rounds.changed()
@@ -453,7 +461,9 @@ async def _mutate_by(
         rounds.asked.add(key)
 
 
-def _performed(mutation: Mapping[str, Any], case: _Case, data: Object, now: Callable[[], str]) -> Object:
+def _performed(
+    mutation: Mapping[str, Any], case: _Case, data: Object, kind: Resource, now: Callable[[], str]
+) -> Object:
     obj: Object = data["object"]
     purse = Purse()
     data = case.policy.values(data, purse)
@@ -467,17 +477,22 @@ def _performed(mutation: Mapping[str, Any], case: _Case, data: Object, now: Call
         made: Object = left
         return made
     wanted = case.policy.patch(mutation["applyConfiguration"]["expression"], "Object")(data, purse)
-    kind = {"apiVersion": obj["apiVersion"], "kind": obj["kind"]}
+    if kind.kind == "Scale":
+        told = f"no corresponding type for {kind.api_version}, Kind={kind.kind}"
+        raise _ConfigError(f"error applying patch: failed to convert patch object to typed object: {told}")
+    if whole := list(_whole(wanted, kind.type, "")):
+        told = f"may not mutate atomic arrays, maps or structs: {', '.join(whole)}"
+        raise _ConfigError(f"error applying patch: invalid ApplyConfiguration: {told}")
     merged = apply(
         obj,
-        {**kind, **wanted},
+        {"apiVersion": kind.api_version, "kind": kind.kind, **wanted},
         manager="policy",
-        api_version=obj["apiVersion"],
+        api_version=kind.api_version,
         subresource="",
         force=True,
         now=now(),
-        type=case.resource.type,
-        kind=case.resource.kind,
+        type=kind.type,
+        kind=kind.kind,
     )
     owned = obj["metadata"].get("managedFields")
     merged["metadata"].pop("managedFields", None)
@@ -486,17 +501,32 @@ def _performed(mutation: Mapping[str, Any], case: _Case, data: Object, now: Call
     return merged
 
 
+def _whole(value: Any, type_: Type, path: str) -> Iterator[str]:
+    """Where a value is owned as a whole, of which a policy cannot set a part."""
+    match value, type_.form:
+        case dict(), "struct" | "map" if type_.is_atomic:
+            yield path
+        case list(), "list" if type_.list_type == "atomic":
+            yield path
+        case dict(), "struct":
+            for name, one in value.items():
+                if name in type_.fields:
+                    yield from _whole(one, type_.fields[name].type, f"{path}.{name}")
+        case dict(), "map" if type_.item is not None:
+            for name, one in value.items():
+                yield from _whole(one, type_.item, f"{path}.{name}")
+        case list(), "list" if type_.item is not None:
+            for place, one in enumerate(value):
+                yield from _whole(one, type_.item, f"{path}[{place}]")
+
+
 async def _taken(left: Object, asked: Attributes, resource: Resource, around: Around) -> Object:
     """What a policy left becomes the object; and is seen by the next."""
-    try:
-        read = resource.strategy.conform(left).object
-    except WrongType as wrong:
-        raise internal(str(wrong)) from None
-    resource.strategy.default(read)
-    seen = await around.converted(read, asked, resource) if resource is asked.resource else read
-    if resource is not asked.resource:
-        back = await around.converted(read, asked, asked.resource)
-        asked.object = back if back is not None else read
-    else:
+    read = read_again(left, asked, resource)
+    if resource is asked.resource:
         asked.object = read
-    return seen if seen is not None else read
+        seen = await around.converted(read, asked, resource)
+        return read if seen is None else seen
+    back = await around.converted(read, asked, asked.resource)
+    asked.object = read if back is None else back
+    return read

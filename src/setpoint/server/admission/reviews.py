@@ -6,14 +6,13 @@ Pure.  Refusals and failures are worded as kube-apiserver words them.
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from setpoint.server.admission.attributes import Attributes
-from setpoint.server.admission.calling import Form
+from setpoint.server.admission.calling import BYTES, DETAILS, STATUS, TEXT, Form, Shape
 from setpoint.server.golang import quoted
 from setpoint.server.registry.requests import User
 from setpoint.server.registry.resources import Object, Resource
@@ -21,21 +20,26 @@ from setpoint.server.statuses import StatusError
 
 GROUP: Final = "admission.k8s.io"
 _KNOWN: Final = ("v1", "v1beta1")
-_FIELDS: Final = {
-    "uid": (str, "types.UID"),
-    "allowed": (bool, "bool"),
-    "status": (dict, "v1.Status"),
-    "patch": (str, "[]uint8"),
-    "patchType": (str, "v1.PatchType"),
-    "auditAnnotations": (dict, "map[string]string"),
-    "warnings": (list, "[]string"),
+_RESPONSE: Final = {
+    "uid": Shape((str,), "types.UID"),
+    "allowed": Shape((bool,), "bool"),
+    "status": STATUS,
+    "patch": BYTES,
+    "patchType": Shape((str,), "v1.PatchType"),
+    "auditAnnotations": Shape((dict,), "map[string]string", each=TEXT),
+    "warnings": Shape((list,), "[]string", each=TEXT),
 }
+_MOST_CODE: Final = 999  # what HTTP has room for
 
 
 def form(version: str) -> Form:
     """Of an answer."""
     versions = (version, *(one for one in _KNOWN if one != version))
-    return Form(GROUP, "AdmissionReview", versions, f"{version}.AdmissionResponse", _FIELDS)
+    fields = {
+        "request": Shape((dict,), f"{version}.AdmissionRequest"),
+        "response": Shape((dict,), f"{version}.AdmissionResponse", _RESPONSE),
+    }
+    return Form(GROUP, "AdmissionReview", versions, fields)
 
 
 class BadReview(ValueError):
@@ -117,10 +121,7 @@ def read(answer: Object, uid: str, version: str, *, is_mutating: bool) -> Verdic
         found = f"{_group_version(answer.get('apiVersion') or '')}, Kind={answer.get('kind') or ''}"
         if found != _REVIEW:
             raise BadReview(f"expected webhook response of {_REVIEW}, got {found}")
-    try:
-        patch = base64.b64decode(response.get("patch") or b"")
-    except (binascii.Error, ValueError):
-        patch = b"?"
+    patch = base64.b64decode(response.get("patch") or b"")
     kind = response.get("patchType")
     if version == "v1" and is_mutating:
         _check_patch(patch, kind)
@@ -134,7 +135,7 @@ def read(answer: Object, uid: str, version: str, *, is_mutating: bool) -> Verdic
     return Verdict(
         bool(response.get("allowed")),
         response.get("status"),
-        tuple(response.get("warnings") or ()),
+        tuple(one for one in response.get("warnings") or () if one),
         patch if is_mutating else b"",
         kind or "",
     )
@@ -163,9 +164,16 @@ def denial(name: str, status: Mapping[str, Any] | None) -> StatusError:
     why = said.get("message") or said.get("reason")
     code = said.get("code") or 0
     return StatusError(
-        max(code, 400),
+        min(max(code, 400), _MOST_CODE),
         said.get("reason") or "",
         f"{by}: {why}" if why else f"{by} without explanation",
-        details=said.get("details"),
+        details=_known(said.get("details")),
         metadata=said.get("metadata"),
     )
+
+
+def _known(details: Mapping[str, Any] | None) -> Object | None:
+    """What Go reads of details."""
+    if details is None:
+        return None
+    return {name: details[name] for name in DETAILS.fields if details.get(name)}

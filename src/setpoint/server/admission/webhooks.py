@@ -22,12 +22,11 @@ import msgspec
 
 from setpoint.api.patches import same
 from setpoint.server.admission import reviews
-from setpoint.server.admission.attributes import Attributes
+from setpoint.server.admission.attributes import Attributes, read_again
 from setpoint.server.admission.calling import Caller, CallError, NoClient, read_answer
 from setpoint.server.admission.matching import Matching, read_matching
 from setpoint.server.golang import quoted
 from setpoint.server.registry import patching
-from setpoint.server.registry.conform import WrongType
 from setpoint.server.registry.resources import Object, Resource
 from setpoint.server.registry.syntax import problem
 from setpoint.server.statuses import StatusError, internal
@@ -112,7 +111,11 @@ class Rounds:
 
 
 class _Unasked(Exception):
-    """A webhook that could not be asked; the text says why."""
+    """A webhook that could not be asked; the text says why, ``brief`` without anything that it said."""
+
+    def __init__(self, told: str, brief: str) -> None:
+        super().__init__(told)
+        self.brief = brief
 
 
 async def mutate(hooks: Sequence[Hook], asked: Attributes, around: Around, rounds: Rounds) -> None:
@@ -139,7 +142,7 @@ async def _mutate_by(hook: Hook, asked: Attributes, around: Around, rounds: Roun
     except _Unasked as error:
         if not hook.is_ignored:
             raise _failed(hook, error) from None
-        log.warning("webhook %s is ignored: %s", hook.name, error)
+        _pass_over(hook, error)
         is_changed = False
     if is_changed:
         rounds.changed()
@@ -163,17 +166,17 @@ async def _patch(  # noqa: PLR0917 - an answer, and what it is about
         operations = _decode(verdict.patch)
     except ValueError:
         why = problem(verdict.patch)
-        raise _Unasked(f"received undecodable patch in webhook response: {why}") from None
+        raise _bad_patch(f"received undecodable patch in webhook response: {why}") from None
     if not isinstance(operations, list) or not all(isinstance(one, dict) for one in operations):
         why = "json: cannot unmarshal object into Go value of type jsonpatch.Patch"
-        raise _Unasked(f"received undecodable patch in webhook response: {why}")
+        raise _bad_patch(f"received undecodable patch in webhook response: {why}")
     if not operations:
         return False
     if shown is None:
         told = f"admission webhook {quoted(hook.name)} attempted to modify the object, which is not supported"
         raise internal(f"{told} for this operation")
     if verdict.patch_type != "JSONPatch":
-        raise _Unasked(f"unsupported patch type {quoted(verdict.patch_type)}")
+        raise _bad_patch(f"unsupported patch type {quoted(verdict.patch_type)}")
     left, failed = patching.perform_operations(operations, shown)
     if failed is not None:
         raise internal(patching.impossible(operations[failed]))
@@ -183,18 +186,15 @@ async def _patch(  # noqa: PLR0917 - an answer, and what it is about
     return True
 
 
+def _bad_patch(told: str) -> _Unasked:
+    return _Unasked(told, "its patch is no JSON patch")
+
+
 async def _take(left: Object, asked: Attributes, resource: Resource, around: Around) -> None:
-    """What a patch left becomes the object, read and filled in as if it had been sent."""
-    kind = asked.body or resource
-    try:
-        read = kind.strategy.conform(left).object if asked.body is None else left
-    except WrongType as wrong:
-        raise internal(str(wrong)) from None
-    if asked.body is None:
-        resource.strategy.default(read)
-        if resource is not asked.resource:
-            back = await around.converted(read, asked, asked.resource)
-            read = back if back is not None else read
+    read = read_again(left, asked, resource)
+    if asked.body is None and resource is not asked.resource:
+        back = await around.converted(read, asked, asked.resource)
+        read = read if back is None else back
     asked.object = read
 
 
@@ -223,8 +223,12 @@ async def _refusal(hook: Hook, request: Object, asked: Attributes, around: Aroun
     except _Unasked as error:
         if not hook.is_ignored:
             return _failed(hook, error)
-        log.warning("webhook %s is ignored: %s", hook.name, error)
+        _pass_over(hook, error)
     return None
+
+
+def _pass_over(hook: Hook, error: _Unasked) -> None:
+    log.warning("webhook %s is passed over, as its failurePolicy says: %s", hook.name, error.brief)
 
 
 def _failed(hook: Hook, error: _Unasked) -> StatusError:
@@ -251,11 +255,11 @@ async def _asked(
         answer = await caller.call(caller.target(hook.client), body, hook.seconds)
         await caller.forget_oldest()
     except reviews.BadReview as error:
-        raise _Unasked(str(error)) from None
+        raise _Unasked(str(error), str(error)) from None
     except NoClient as error:
-        raise _Unasked(f"could not get REST client: {error}") from None
+        raise _Unasked(f"could not get REST client: {error}", error.brief) from None
     except CallError as error:
-        raise _Unasked(f"failed to call webhook: {error}") from None
+        raise _Unasked(f"failed to call webhook: {error}", error.brief) from None
     verdict = _read(answer, request["uid"], version, is_mutating=is_mutating)
     asked.warnings.extend(verdict.warnings)
     if not verdict.is_allowed:
@@ -268,6 +272,7 @@ def _read(answer: bytes, uid: str, version: str, *, is_mutating: bool) -> review
         found = read_answer(answer, reviews.form(version))
         return reviews.read(found, uid, version, is_mutating=is_mutating)
     except CallError as error:
-        raise _Unasked(f"failed to call webhook: {error}") from None
+        raise _Unasked(f"failed to call webhook: {error}", error.brief) from None
     except reviews.BadReview as error:
-        raise _Unasked(f"received invalid webhook response: {error}") from None
+        told = f"received invalid webhook response: {error}"
+        raise _Unasked(told, "its answer is not one to what it was asked") from None

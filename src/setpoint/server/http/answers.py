@@ -9,6 +9,7 @@ Pure.  Used by ``app.py``.
 from __future__ import annotations
 
 import gzip
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -23,6 +24,7 @@ from setpoint.server.statuses import StatusError
 _LARGE: Final = 128 * 2**10  # bytes; what is smaller is not worth packing
 _MOST_WARNINGS: Final = 4096  # bytes of all together
 _MOST_WARNING: Final = 256  # characters of one, once they are too many
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _FOR_EYES: Final = ("curl", "Wget", "Mozilla/5.0")
 _PRIVATE: Final = "no-cache, private"
 
@@ -61,8 +63,8 @@ def answered(
 ) -> Answer:
     """An answer with its headers; packed if it is large and the client takes that."""
     headers = {"Cache-Control": _PRIVATE, "Content-Type": media}
-    if warnings:
-        headers["Warning"] = warning_header(warnings)
+    if said := warning_header(warnings):
+        headers["Warning"] = said
     if len(body) > _LARGE and "gzip" in encodings:
         body = gzip.compress(body, compresslevel=1, mtime=0)
         headers |= {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
@@ -92,8 +94,11 @@ def plain(code: int, text: str) -> Answer:
 
 
 def warning_header(warnings: Iterable[str]) -> str:
-    """Each once, on lines of their own; where they are too much together each is cut, and the rest left."""
-    once = list(dict.fromkeys(warnings))
+    """Each once, on lines of their own; where they are too much together each is cut, and the rest left.
+
+    One with a control character in it is left out, as in Kubernetes.
+    """
+    once = [one for one in dict.fromkeys(warnings) if one and not _CONTROL.search(one)]
     if sum(len(one.encode()) for one in once) > _MOST_WARNINGS:
         once = [one[:_MOST_WARNING] for one in once]
     found, size = [], 0

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from setpoint.server.statuses import StatusError
 
 _MOST_KEPT = 1000
+_LONGEST = 260  # a name of 253 and a port
 
 
 class Hosts:
@@ -28,7 +29,7 @@ class Hosts:
         """Raises 403.  A request that names no host was not made by a browser."""
         if not host or host in self._good:
             return
-        if not self._is_ours(_without_port(host).lower().rstrip(".")):
+        if len(host) > _LONGEST or not self._is_ours(_without_port(host).lower().rstrip(".")):
             raise StatusError(
                 403, "Forbidden", f'the host "{host[:253]}" is not a name of this server', details={}
             )

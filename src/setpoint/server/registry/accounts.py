@@ -22,7 +22,7 @@ from setpoint.server.registry.defaults import table as defaults
 from setpoint.server.registry.emit import emit
 from setpoint.server.registry.managed.managers import track_update
 from setpoint.server.registry.metadata import timestamp
-from setpoint.server.registry.requests import Answered, Ask, write_options
+from setpoint.server.registry.requests import Ask, write_options
 from setpoint.server.registry.resources import Object, Resource
 from setpoint.server.statuses import FieldError, bad_request, conflict, invalid, not_found
 from setpoint.server.storage.protocol import Place, Store
@@ -36,8 +36,8 @@ _EXTENDED: Final = 365 * 24 * 60 * 60
 _PLURALS: Final = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 
 
-def create_token(ask: Ask, kind: Resource, accounts: Accounts, store: Store, now: datetime) -> Answered:
-    """A token for the account that the request names; ``kind`` is the TokenRequest's."""
+def read_request(ask: Ask, kind: Resource, now: datetime) -> tuple[Object, list[str]]:
+    """What is asked for, before anybody has a say in it, and warnings; ``kind`` is the TokenRequest's."""
     options, type_ = write_options(ask), kind.type
     read = bodies.read_object(ask.body, ask.content_type, _GROUP, "v1", _KIND)
     try:
@@ -59,7 +59,13 @@ def create_token(ask: Ask, kind: Resource, accounts: Accounts, store: Store, now
         now=timestamp(now),
         type=type_,
     )
-    metadata, spec = request["metadata"], request["spec"]
+    return request, warnings
+
+
+def of_account(request: Object, ask: Ask, accounts: Accounts, store: Store, now: datetime) -> Object:
+    """The request with what it leaves to the account that it is for."""
+    metadata, spec = request.setdefault("metadata", {}), request.setdefault("spec", {})
+    defaults.default(_GROUP, "v1", _KIND, request)  # once more, where somebody took them away
     _check_name(metadata, ask)
     account = _found(store, "serviceaccounts", ask.namespace, ask.name)["metadata"]
     if metadata.get("uid") and metadata["uid"] != account["uid"]:
@@ -69,6 +75,22 @@ def create_token(ask: Ask, kind: Resource, accounts: Accounts, store: Store, now
         )
         raise conflict(_KIND, _GROUP, ask.name, told)
     spec["audiences"] = spec.get("audiences") or list(accounts.audiences)
+    request["metadata"] = {
+        **metadata,
+        "name": ask.name,
+        "namespace": ask.namespace,
+        "uid": account["uid"],
+        "creationTimestamp": timestamp(now),
+    }
+    return request
+
+
+def create_token(  # noqa: PLR0917 - a request, and what it is answered from
+    request: Object, ask: Ask, kind: Resource, accounts: Accounts, store: Store, now: datetime
+) -> bytes:
+    """The answer to a request that everybody agrees to, with the token."""
+    spec = request["spec"]
+    account = _found(store, "serviceaccounts", ask.namespace, ask.name)["metadata"]
     seconds = spec["expirationSeconds"]
     _check_spec(spec)
     bound = _bound(spec.get("boundObjectRef"), ask, store)
@@ -84,16 +106,9 @@ def create_token(ask: Ask, kind: Resource, accounts: Accounts, store: Store, now
         bound=bound,
         warn_after=seconds if is_extended else 0,
     )
-    request["metadata"] = {
-        **metadata,
-        "name": ask.name,
-        "namespace": ask.namespace,
-        "uid": account["uid"],
-        "creationTimestamp": timestamp(now),
-    }
     expires = timestamp(now + timedelta(seconds=seconds))
     request["status"] = {"token": token, "expirationTimestamp": expires}
-    return Answered(201, msgspec.json.encode(emit(request, type_)), None, tuple(warnings))
+    return msgspec.json.encode(emit(request, kind.type))
 
 
 def _check_name(metadata: Object, ask: Ask) -> None:

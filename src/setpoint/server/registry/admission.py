@@ -36,9 +36,6 @@ def admit(stored: str, obj: Object, look: Look) -> None:
 
 def _pod(obj: Object, look: Look) -> None:
     spec = obj["spec"]
-    runtime = spec.get("runtimeClassName")
-    if runtime and _named(look("runtimeclasses.node.k8s.io"), runtime) is None:
-        raise _refused(obj, f'pod rejected: RuntimeClass "{runtime}" not found')
     classes = look("priorityclasses.scheduling.k8s.io")
     name = spec.get("priorityClassName")
     if not name:
@@ -58,6 +55,9 @@ def _pod(obj: Object, look: Look) -> None:
     policy = chosen.get("preemptionPolicy") or "PreemptLowerPriority"
     _fill(obj, "preemptionPolicy", policy, "string value of PreemptionPolicy")
     add_tolerations(spec)
+    runtime = spec.get("runtimeClassName")
+    if runtime and _named(look("runtimeclasses.node.k8s.io"), runtime) is None:
+        raise _refused(obj, f'pod rejected: RuntimeClass "{runtime}" not found')
 
 
 def _fill(obj: Object, field: str, computed: int | str, what: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from setpoint.api.patches import same
@@ -217,9 +218,10 @@ class BuiltinStrategy(PlainStrategy):
     def reserve(self, obj: Object, old: Object | None) -> Reservation:
         return self._allocations.reserve(obj, old) if self._stored == "services" else Reservation()
 
-    def release(self, obj: Object) -> None:
-        if self._stored == "services":
-            self._allocations.release(obj)
+    def release(self, obj: Object) -> Reservation:
+        if self._stored != "services":
+            return Reservation()
+        return Reservation(settle=partial(self._allocations.release, obj))
 
 
 def _check_count(daemon_set: Object) -> None:

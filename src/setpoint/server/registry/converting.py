@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _GROUP: Final = "apiextensions.k8s.io"
 _SECONDS: Final = 30
+_MOST_TOLD: Final = 2048  # bytes of an object that is none
 _KNOWN: Final = ("v1", "v1beta1")
 _SAME: Final = (("name", "name"), ("namespace", "namespace"), ("uid", "UID"))
 _decode = msgspec.json.decode
@@ -97,6 +98,9 @@ class Converter:
             raise ConversionError(f"{failed} failed: {error}") from None
         if len(found) != len(objects):
             raise ConversionError(f"{failed} returned {len(found)} objects, expected {len(objects)}")
+        for after in found:
+            if told := _unread(after):
+                raise ConversionError(told)
         is_one = len(objects) == 1
         for place, (before, after) in enumerate(zip(objects, found, strict=True)):
             if told := _version_error(before, after, resource):
@@ -132,15 +136,16 @@ def _review(uid: str, wanted: str, objects: Sequence[Object], version: str) -> b
 
 
 def _form(version: str) -> Form:
-    from setpoint.server.admission.calling import Form  # noqa: PLC0415
+    from setpoint.server.admission.calling import STATUS, Form, Shape  # noqa: PLC0415
 
-    fields: Mapping[str, tuple[type, str]] = {
-        "uid": (str, "types.UID"),
-        "convertedObjects": (list, "[]runtime.RawExtension"),
-        "result": (dict, "v1.Status"),
+    response = {
+        "uid": Shape((str,), "types.UID"),
+        "convertedObjects": Shape((list,), "[]runtime.RawExtension"),
+        "result": STATUS,
     }
     versions = (version, *(one for one in _KNOWN if one != version))
-    return Form(_GROUP, "ConversionReview", versions, f"{version}.ConversionResponse", fields)
+    fields = {"response": Shape((dict,), f"{version}.ConversionResponse", response)}
+    return Form(_GROUP, "ConversionReview", versions, fields)
 
 
 def _objects(review: Mapping[str, Any], uid: str, version: str) -> list[Object]:
@@ -165,6 +170,21 @@ def _objects(review: Mapping[str, Any], uid: str, version: str) -> list[Object]:
     return list(response.get("convertedObjects") or ())
 
 
+def _unread(after: Any) -> str:
+    """Why what came back is no object at all."""
+    from setpoint.server.admission.calling import GO_KINDS  # noqa: PLC0415
+
+    if after is None:
+        return "unexpected end of JSON input"
+    if not isinstance(after, dict):
+        kind = GO_KINDS[type(after)]
+        return f"json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"
+    if not after.get("kind"):
+        seen = msgspec.json.encode(after)[:_MOST_TOLD].decode("utf-8", "replace")
+        return f"Object 'Kind' is missing in '{seen}'"
+    return ""
+
+
 def _version_error(before: Object, after: Object, resource: Resource) -> str:
     if (got := after.get("apiVersion")) != resource.api_version:
         return f"invalid groupVersion (expected {resource.api_version}, received {got})"
@@ -174,10 +194,11 @@ def _version_error(before: Object, after: Object, resource: Resource) -> str:
 
 
 def _identity_error(before: Object, after: Object) -> str:
-    was, now = before["metadata"], after.get("metadata") or {}
+    was, said = before["metadata"], after.get("metadata")
     for field, word in _SAME:
-        if was.get(field, "") != now.get(field, ""):
-            return f"must have the same {word}: {was.get(field, '')} != {now.get(field, '')}"
+        now = said.get(field, "") if isinstance(said, dict) else ""
+        if was.get(field, "") != now:
+            return f"must have the same {word}: {was.get(field, '')} != {now}"
     return ""
 
 

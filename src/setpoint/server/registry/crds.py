@@ -32,7 +32,7 @@ log = logging.getLogger("setpoint.server")
 STORED = "customresourcedefinitions.apiextensions.k8s.io"
 FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 _GROUP = "apiextensions.k8s.io"
-_LOOK_AGAIN = 0.5  # seconds until a definition whose objects do not go is looked at again
+_LOOK_AGAIN = 0.5  # seconds until a definition that is not where it should be is looked at again
 
 
 class Definitions:
@@ -41,7 +41,7 @@ class Definitions:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._task: asyncio.Task[None] | None = None
-        self._emptying: set[str] = set()  # being deleted, with objects that have finalizers
+        self._unsettled: set[str] = set()  # its objects have finalizers, or something failed: looked at again
         self._served: dict[str, Object] = {}  # by name, what each definition was when it was last served
 
     def load(self) -> None:
@@ -73,10 +73,10 @@ class Definitions:
     async def _follow_events(self, watch: Watch) -> None:
         while True:
             try:
-                async with asyncio.timeout(_LOOK_AGAIN if self._emptying else None):
+                async with asyncio.timeout(_LOOK_AGAIN if self._unsettled else None):
                     names = {event.record.place.name for event in await watch.next()}
             except TimeoutError:
-                names = set(self._emptying)
+                names = set(self._unsettled)
             for name in sorted(names):
                 await self._settle(name)
 
@@ -88,9 +88,17 @@ class Definitions:
                 for other in self._in_the_way(name):
                     await self._settle_one(other)
         except StatusError as refused:
-            log.warning("definition %s: %s", name, refused)
+            if self._retry(name):
+                log.warning("definition %s could not be settled, and is tried again: %s", name, refused)
         except Exception:
-            log.exception("definition %s could not be settled", name)
+            if self._retry(name):
+                log.exception("definition %s could not be settled, and is tried again", name)
+
+    def _retry(self, name: str) -> bool:
+        """Look at it again in a while; whether that is news."""
+        is_new = name not in self._unsettled
+        self._unsettled.add(name)
+        return is_new
 
     def _in_the_way(self, name: str) -> list[str]:
         group = name.partition(".")[2]
@@ -107,7 +115,7 @@ class Definitions:
         while True:
             record = self._registry.store.get(Place(STORED, "", name))
             if record is None:
-                self._emptying.discard(name)
+                self._unsettled.discard(name)
                 self._unserve(name)
                 return True
             crd: Object = msgspec.json.decode(record.data)
@@ -115,7 +123,7 @@ class Definitions:
                 await self._clean_up(record, crd)
                 left = self._registry.store.get(record.place)
                 if left is not None and left.revision == record.revision:
-                    self._emptying.add(name)
+                    self._unsettled.add(name)
                     return False
                 continue
             status = lifecycle.status_of(crd, self._others(name), now=self._registry.now())
@@ -126,6 +134,7 @@ class Definitions:
                 except Changed:
                     continue
             self._serve(crd, record.revision)
+            self._unsettled.discard(name)
             return False
 
     def _others(self, name: str) -> list[Object]:
@@ -212,7 +221,9 @@ class Definitions:
         served = self._registry.resources.custom().get(crd["metadata"]["name"]) or resources_of(crd)
         if not served:
             return True
-        resource = served[0]
+        # As they are stored: nobody need convert what only goes, and whoever could may be gone already.
+        family = served[0].family
+        resource = served[0] if family is None else family.members[family.storage]
         for record in self._registry.store.listed(resource.stored):
             ask = Ask("delete", resource, namespace=record.place.namespace, name=record.place.name)
             try:

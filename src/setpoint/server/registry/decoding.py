@@ -53,9 +53,7 @@ def plain_patched(obj: Object, kind: Resource, old: Object) -> Object:
 
 
 def read_options(ask: Ask, type: Type) -> Object:  # noqa: A002 - the word of the whole registry
-    """DeleteOptions, where there is a body at all."""
-    if not ask.body:
-        return {}
+    """DeleteOptions, from the body."""
     try:
         value = bodies.read(ask.body, ask.content_type, "DeleteOptions").value
     except StatusError as refused:

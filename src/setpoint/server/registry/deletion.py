@@ -30,9 +30,8 @@ class DeleteOptions(NamedTuple):
     orphans: bool | None = None  # the deprecated orphanDependents
 
 
-def delete_options(body: Mapping[str, Any], query: Mapping[str, str]) -> DeleteOptions:
-    """From the body, or where there is none from the query; checked."""
-    given: Mapping[str, Any] = body or from_query(query)
+def delete_options(given: Mapping[str, Any]) -> DeleteOptions:
+    """What was given, checked."""
     dry_run, policy = given.get("dryRun") or [], given.get("propagationPolicy")
     orphans, grace = given.get("orphanDependents"), given.get("gracePeriodSeconds")
     errors: list[FieldError] = []
@@ -57,6 +56,7 @@ def delete_options(body: Mapping[str, Any], query: Mapping[str, str]) -> DeleteO
 
 
 def from_query(query: Mapping[str, str]) -> dict[str, Any]:
+    """What is given without a body.  A body, even an empty object, stands alone, as in Kubernetes."""
     found: dict[str, Any] = {}
     if query.get("dryRun"):
         found["dryRun"] = [query["dryRun"]]

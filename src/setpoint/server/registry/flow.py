@@ -11,7 +11,6 @@ from typing import Final
 
 import msgspec
 
-from setpoint.server.registry.admission import Look, admit
 from setpoint.server.registry.certificates import settle_conditions
 from setpoint.server.registry.conversion import versions_of
 from setpoint.server.registry.emit import told
@@ -80,7 +79,6 @@ def begun(
     *,
     uid: str,
     now: str,
-    look: Look,
     is_tracked: bool = False,
 ) -> tuple[Object, list[str]]:
     """A new object as it is before anybody else has a say in it; and warnings.
@@ -97,7 +95,6 @@ def begun(
         _track(obj, None, ask, options, now)
     for holder, name in empty:
         holder[name] = None
-    admit(resource.stored, obj, look)
     return obj, doubled
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 from bisect import bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -17,6 +17,7 @@ import msgspec
 from setpoint.api.decoders import prepare
 from setpoint.api.selectors import FieldSelection, LabelSelection
 from setpoint.server.registry.conversion import converted
+from setpoint.server.registry.converting import is_by_webhook
 from setpoint.server.registry.requests import Ask, Listed, is_true, options_invalid
 from setpoint.server.registry.resources import Object, Resource
 from setpoint.server.statuses import (
@@ -170,6 +171,15 @@ class Selector:
         return self._labels is None and self._fields is None
 
     @property
+    def needs_conversion(self) -> bool:
+        """Whether it goes by fields of objects that a webhook converts: those must be converted first."""
+        return (
+            self._fields is not None
+            and is_by_webhook(self._resource)
+            and any(not one.field.startswith("metadata.") for one in self._fields.requirements)
+        )
+
+    @property
     def name(self) -> str:
         """The one name that can match, where the selector says so."""
         if self._fields is None:
@@ -247,11 +257,24 @@ def _read_token(text: str) -> tuple[int, str]:
     return token.rv, token.start
 
 
-async def list_objects(store: Store, ask: Ask) -> Listed:
-    """A list, or a page of one."""
+Present = Callable[[Resource, Sequence[Record]], Awaitable[list[Record]]]
+
+
+async def list_objects(store: Store, ask: Ask, present: Present | None = None) -> Listed:
+    """A list, or a page of one, as it is stored; but as ``present`` has it where that is selected by."""
     options, selector = list_options(ask.query, is_watch=False), Selector(ask)
     if options.continue_token:
-        return await _next_page(store, ask, options, selector)
+        records, revision = await _rest(store, ask, options)
+        limit = options.limit
+    else:
+        records, revision, limit = await _all(store, ask, options)
+    if present is not None and selector.needs_conversion:
+        records = await present(ask.resource, records)
+    return _page(records, revision, limit, selector)
+
+
+async def _all(store: Store, ask: Ask, options: ListOptions) -> tuple[list[Record], int, int]:
+    """What a list begins with, its revision, and how many are wanted at once."""
     version = options.version
     if version is not None and version > store.revision:
         raise version_too_large(version, store.revision)
@@ -265,10 +288,11 @@ async def list_objects(store: Store, ask: Ask) -> Listed:
     else:
         records, revision = store.listed(ask.resource.stored, ask.namespace), store.revision
     limit = 0 if version == 0 and not options.match else options.limit  # "any version" is never in pages
-    return _page(records, revision, limit, selector)
+    return records, revision, limit
 
 
-async def _next_page(store: Store, ask: Ask, options: ListOptions, selector: Selector) -> Listed:
+async def _rest(store: Store, ask: Ask, options: ListOptions) -> tuple[list[Record], int]:
+    """What a list goes on with, and its revision."""
     if options.version:
         raise bad_request("specifying resource version is not allowed when using continue")
     revision, start = _read_token(options.continue_token)
@@ -282,7 +306,7 @@ async def _next_page(store: Store, ask: Ask, options: ListOptions, selector: Sel
             rest = _after(store.listed(stored, namespace), start)
             token = _inconsistent(start) if rest else ""
             raise expired(_CONTINUE_TOO_OLD, continue_token=token) from None
-    return _page(_after(records, start), revision, options.limit, selector)
+    return _after(records, start), revision
 
 
 def _inconsistent(start: str) -> str:

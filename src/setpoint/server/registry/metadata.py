@@ -9,11 +9,14 @@ import random
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
 from setpoint.server.registry.resources import Object
 
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # no vowels: no words
 _SUFFIX = 5
 _MOST_BASE = 63 - _SUFFIX
+_ENCODER = msgspec.json.Encoder(order="sorted")
 
 
 class Names:
@@ -59,17 +62,18 @@ def dedupe_owners(obj: Object) -> list[str]:
     owners = obj["metadata"].get("ownerReferences")
     if not isinstance(owners, list) or len(owners) < 2:
         return []
-    kept: list[Any] = []
-    doubled: list[str] = []
+    kept: dict[bytes, Any] = {}
+    doubled: dict[str, None] = {}
     for one in owners:
-        if one in kept:
-            doubled.append(str(one.get("uid", "")))
+        encoded = _ENCODER.encode(one)
+        if encoded in kept:
+            doubled[str(one.get("uid", ""))] = None
         else:
-            kept.append(one)
+            kept[encoded] = one
     if not doubled:
         return []
-    obj["metadata"]["ownerReferences"] = kept
-    uids = ", ".join(dict.fromkeys(doubled))
+    obj["metadata"]["ownerReferences"] = list(kept.values())
+    uids = ", ".join(doubled)
     told = (
         ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, "
         "and may reject such requests as early as 1.24; please fix your requests; "

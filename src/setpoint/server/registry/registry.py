@@ -8,7 +8,8 @@ Fed by http/app.py; drained into the store.  Kinds differ by their strategies an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ from setpoint.server.admission.admission import Admission
 from setpoint.server.authorization import escalation
 from setpoint.server.authorization.attributes import Attributes, refusal
 from setpoint.server.registry import bodies, decoding, deletion, flow, patching
+from setpoint.server.registry.admission import admit
 from setpoint.server.registry.conversion import converted, is_stored_otherwise, shown, stored, versions_of
 from setpoint.server.registry.converting import ConversionError, is_by_webhook
 from setpoint.server.registry.facts import type_of
@@ -31,7 +33,7 @@ from setpoint.server.registry.managed.managers import Versions, keep_times
 from setpoint.server.registry.metadata import Names, begin, is_deleting, timestamp
 from setpoint.server.registry.patience import in_time
 from setpoint.server.registry.requests import Answered, Ask, Listed, WriteOptions, write_options
-from setpoint.server.registry.resources import Decoded, Object, Resource
+from setpoint.server.registry.resources import Decoded, Object, Reservation, Resource
 from setpoint.server.registry.served import Resources
 from setpoint.server.registry.subresources import PARTS, Subresources
 from setpoint.server.registry.watching import Watching
@@ -59,6 +61,10 @@ Records = list[Record]
 Next = Callable[[Object], Object]  # from the object as it is, the one that is wanted
 
 
+def _unfilled(obj: Object) -> Object:
+    return obj
+
+
 class Registry:
     """All objects of a server, behind the verbs of its API."""
 
@@ -82,6 +88,7 @@ class Registry:
         )
         self._converter = self.admission.converter
         self._below = Subresources(self)
+        self._writes: set[asyncio.Task[Record]] = set()  # that hold something
 
     def __repr__(self) -> str:
         return f"<Registry at {self.store.revision}, {self.resources!r}>"
@@ -98,22 +105,15 @@ class Registry:
         options = list_options(ask.query, is_watch=True) if "resourceVersion" in ask.query else None
         if options is not None and options.version and options.version > self.store.revision:
             raise version_too_large(options.version, self.store.revision)
-        found = self.find(ask)
-        if not is_by_webhook(ask.resource):
-            return Answered(200, self.present(ask.resource, found).data, ask.resource)
-        try:
-            record = await self.presented(ask.resource, found)
-        except ConversionError as error:
-            raise internal(f"{_undecodable(ask.resource, found, '')}: {error}") from None
-        return Answered(200, record.data, ask.resource)
+        return Answered(200, (await self._found(ask.resource, self.find(ask))).data, ask.resource)
 
     async def list(self, ask: Ask) -> Listed:
-        listed = await list_objects(self.store, ask)
+        listed = await list_objects(self.store, ask, self._presented_all)
         return listed._replace(records=await self._presented_all(ask.resource, listed.records))
 
     def watch(self, ask: Ask) -> Watching:
         if is_by_webhook(ask.resource):
-            return Watching(self.store, ask, _as_it_is, self._presented_or_refused)
+            return Watching(self.store, ask, _as_it_is, self._watched)
         return Watching(self.store, ask, self.present)
 
     def find(self, ask: Ask) -> Record:
@@ -136,11 +136,28 @@ class Registry:
         made = (await self._converter.read([_decode(record.data)], resource))[0]
         return Record(record.place, record.revision, record.created, _encode(made))
 
-    async def _presented_or_refused(self, resource: Resource, record: Record) -> Record:
+    async def _found(self, resource: Resource, record: Record) -> Record:
+        """What was asked for by its name."""
+        if not is_by_webhook(resource):
+            return self.present(resource, record)
+        try:
+            return await self.presented(resource, record)
+        except ConversionError as error:
+            raise internal(f"{_undecodable(resource, record, '')}: {error}") from None
+
+    async def _watched(self, resource: Resource, record: Record) -> Record:
         try:
             return await self.presented(resource, record)
         except ConversionError as error:
             raise internal(f"{_undecodable(resource, record, '/registry')}: {error}") from None
+
+    async def _written(self, resource: Resource, record: Record) -> Record:
+        """What is changed, or was: stored already, though nobody may be able to show it."""
+        try:
+            return await self.presented(resource, record)
+        except ConversionError as error:
+            told = f"object not decodable revision={record.revision}: {error}"
+            raise StatusError(500, "", told) from None
 
     async def _presented_all(self, resource: Resource, records: Sequence[Record]) -> Records:
         if not is_by_webhook(resource):
@@ -157,12 +174,7 @@ class Registry:
     async def live(self, ask: Ask) -> tuple[Record, Object]:
         """An object as it is, to be changed."""
         record = self.find(ask)
-        try:
-            found: Object = _decode((await self.presented(ask.resource, record)).data)
-        except ConversionError as error:
-            told = f"object not decodable revision={record.revision}: {error}"
-            raise StatusError(500, "", told) from None
-        return record, found
+        return record, _decode((await self._written(ask.resource, record)).data)
 
     async def _stored(self, obj: Object, resource: Resource) -> Object:
         """An object as it is kept."""
@@ -177,7 +189,10 @@ class Registry:
         """What a reader will see of an object that is about to be stored."""
         if not is_by_webhook(resource) or not is_stored_otherwise(resource):
             return _encode(shown(kept, resource))
-        return _encode((await self._converter.read([kept], resource))[0])
+        try:
+            return _encode((await self._converter.read([kept], resource))[0])
+        except ConversionError as error:
+            raise StatusError(500, "", str(error)) from None
 
     # ── Creating ────────────────────────────────────────────────────────────────────────────────────
 
@@ -227,9 +242,11 @@ class Registry:
         if not is_trusted:
             self._authorize_creation(ask)
         uid, now = self._names.uid(), self.now()
-        obj, more = flow.begun(obj, ask, options, uid=uid, now=now, look=self._look, is_tracked=is_tracked)
+        obj, more = flow.begun(obj, ask, options, uid=uid, now=now, is_tracked=is_tracked)
         asked: admitted.Attributes | None = None
-        if not (is_trusted or self.admission.is_idle(resource)):
+        if is_trusted or self.admission.is_idle(resource):
+            admit(resource.stored, obj, self._look)
+        else:
             asked = admitted.of_request("CREATE", obj, None, ask, is_dry_run=options.is_dry_run)
             obj, more = await self.admission.mutated(asked, more)
             begin(obj, uid=uid, now=now)
@@ -254,14 +271,14 @@ class Registry:
         try:
             if ask.verb == "create":
                 flow.check_no_version(said)
-            record = await self.store.create(place, flow.encoder(kept))
-        except Changed as changed:
-            held.undo()
-            raise self._occupied(resource, name, changed.found) from None
-        except BaseException:
+        except StatusError:
             held.undo()
             raise
-        return Answered(201, (await self.presented(resource, record)).data, resource, tuple(warnings))
+        try:
+            record = await self._finished(self.store.create(place, flow.encoder(kept)), held)
+        except Changed as changed:
+            raise self._occupied(resource, name, changed.found) from None
+        return Answered(201, (await self._written(resource, record)).data, resource, tuple(warnings))
 
     def _occupied(self, resource: Resource, name: str, found: Record | None) -> StatusError:
         is_going = found is not None and is_deleting(_decode(found.data))
@@ -428,7 +445,7 @@ class Registry:
             keep_times(emitted, old)
             kept = await self._stored(emitted, resource)
             if same(kept, self._before(record, old, resource)):
-                unchanged = (await self.presented(resource, record)).data
+                unchanged = (await self._written(resource, record)).data
                 return Answered(200, unchanged, resource, (*warnings, *more))
             held = resource.strategy.reserve(emitted, old)
             if options.is_dry_run:
@@ -436,20 +453,17 @@ class Registry:
                 return Answered(200, await self._shown(kept, resource), resource, (*warnings, *more))
             try:
                 if deletion.is_finished(emitted, resource):
+                    held.undo()
                     unchanged = await self._shown(kept, resource)
                     await self.remove(record, old, resource)
                     return Answered(200, unchanged, resource, (*warnings, *more))
-                record = await self.store.update(record.place, flow.encoder(kept), record.revision)
+                update = self.store.update(record.place, flow.encoder(kept), record.revision)
+                record = await self._finished(update, held)
             except Changed:
-                held.undo()
                 if is_conditional:
                     raise conflict(resource.plural, resource.group, ask.name, MODIFIED) from None
                 continue
-            except BaseException:
-                held.undo()
-                raise
-            held.settle()
-            return Answered(200, (await self.presented(resource, record)).data, resource, (*warnings, *more))
+            return Answered(200, (await self._written(resource, record)).data, resource, (*warnings, *more))
 
     async def _versions(self, resource: Resource, new: Object, old: Object) -> Versions:
         """Both states of an object in each version in which somebody owns fields of it."""
@@ -477,13 +491,19 @@ class Registry:
         left, warnings = await self.admission.mutated(asked, warnings)
         return asked, part.taken(new, left), warnings
 
-    async def admit_body(self, ask: Ask, obj: Object, kind: Resource) -> tuple[Object, Warnings]:
-        """What others make of the body of a request that creates nothing: a Binding, an Eviction."""
+    async def admit_body(
+        self, ask: Ask, obj: Object, kind: Resource, fill: Next = _unfilled
+    ) -> tuple[Object, Warnings]:
+        """What others make of the body of a request that creates nothing: a Binding, an Eviction.
+
+        ``fill`` is what the server adds to it between those who change it and those who judge it.
+        """
         if self.admission.is_idle(ask.resource):
-            return obj, []
+            return fill(obj), []
         is_dry = bool(ask.query.get("dryRun"))
         asked = admitted.of_request("CREATE", obj, None, ask, is_dry_run=is_dry, body=kind)
         left, warnings = await self.admission.mutated(asked, [])
+        left = fill(left)
         return left, await self.admission.judged(asked, left, warnings)
 
     def _before(self, record: Record, old: Object, resource: Resource) -> Object:
@@ -496,9 +516,9 @@ class Registry:
 
     async def delete(self, ask: Ask, *, is_trusted: bool = False) -> Answered:
         """``is_trusted``: the server itself wants it, and asks nobody."""
-        body = self._delete_body(ask)
-        options = deletion.delete_options(body, ask.query)
-        said = None if is_trusted else admitted.deletion_options(body or deletion.from_query(ask.query))
+        given = self._deletion_of(ask)
+        options = deletion.delete_options(given)
+        said = None if is_trusted else admitted.deletion_options(given)
         answered, is_waiting = await self._delete(ask, options, said)
         resource = ask.resource
         code = 202 if is_waiting and options.orphans is False else 200
@@ -508,10 +528,10 @@ class Registry:
         return answered._replace(code=code, warnings=warnings)
 
     async def delete_collection(self, ask: Ask) -> Listed:
-        body = self._delete_body(ask)
-        options = deletion.delete_options(body, ask.query)
-        said = admitted.deletion_options(body or deletion.from_query(ask.query))
-        listed = await list_objects(self.store, ask)
+        given = self._deletion_of(ask)
+        options = deletion.delete_options(given)
+        said = admitted.deletion_options(given)
+        listed = await list_objects(self.store, ask, self._presented_all)
         for record in listed.records:
             place = record.place
             one = msgspec.structs.replace(ask, name=place.name, namespace=place.namespace)
@@ -522,7 +542,9 @@ class Registry:
                     raise
         return listed._replace(records=await self._presented_all(ask.resource, listed.records))
 
-    def _delete_body(self, ask: Ask) -> Object:
+    def _deletion_of(self, ask: Ask) -> Object:
+        if not ask.body:
+            return deletion.from_query(ask.query)
         return decoding.read_options(ask, type_of("", "v1", "DeleteOptions"))
 
     async def _delete(
@@ -532,7 +554,8 @@ class Registry:
         resource = ask.resource
         warnings: tuple[str, ...] = ()
         while True:
-            record, obj = await self.live(ask)
+            record = self.find(ask)
+            obj: Object = _decode((await self._found(resource, record)).data)
             deletion.check_preconditions(obj, resource, options)
             if resource.stored == "namespaces" and ask.name in _PROTECTED:
                 raise forbidden("namespaces", "", ask.name, "this namespace may not be deleted")
@@ -556,7 +579,7 @@ class Registry:
                     return _deleted(resource, obj, warnings), False
                 encode = flow.encoder(await self._stored(obj, resource), is_going=True)
                 marked = await self.store.update(record.place, encode, record.revision)
-                return Answered(200, (await self.presented(resource, marked)).data, resource, warnings), True
+                return Answered(200, (await self._written(resource, marked)).data, resource, warnings), True
             except Changed:
                 continue
 
@@ -571,9 +594,36 @@ class Registry:
     async def remove(self, record: Record, last: Object, resource: Resource) -> Record:
         """Take an object out of the store, and give back what it held."""
         encode = flow.encoder(await self._stored(last, resource), is_going=True)
-        removed = await self.store.delete(record.place, encode, record.revision)
-        resource.strategy.release(last)
-        return removed
+        delete = self.store.delete(record.place, encode, record.revision)
+        return await self._finished(delete, resource.strategy.release(last))
+
+    async def _finished(self, write: Coroutine[Any, Any, Record], held: Reservation) -> Record:
+        """A write with what is held for it, which is undone where it fails and settled where it is made.
+
+        Who asked may go away meanwhile.  What is already on its way to the store may yet be made, so where
+        something is held the write goes on without them.
+        """
+        if held == Reservation():
+            return await write
+        task = asyncio.create_task(_settled(write, held))
+        self._writes.add(task)
+        task.add_done_callback(self._forget)
+        return await asyncio.shield(task)
+
+    def _forget(self, task: asyncio.Task[Record]) -> None:
+        self._writes.discard(task)
+        if not task.cancelled():
+            task.exception()  # is told to who asked; if they went away, to nobody
+
+
+async def _settled(write: Coroutine[Any, Any, Record], held: Reservation) -> Record:
+    try:
+        record = await write
+    except BaseException:
+        held.undo()
+        raise
+    held.settle()
+    return record
 
 
 def _as_it_is(resource: Resource, record: Record) -> Record:  # noqa: ARG001

@@ -166,8 +166,8 @@ class Strategy(Protocol):
     def reserve(self, obj: Object, old: Object | None) -> Reservation:
         """Take what only one object may have (an address, a port), writing it into ``obj``."""
 
-    def release(self, obj: Object) -> None:
-        """Give back what an object that is gone had."""
+    def release(self, obj: Object) -> Reservation:
+        """What an object has that goes: free once it is gone."""
 
     def prepare_delete(self, obj: Object) -> None:
         """What a deletion does to the object before anything else: a finalizer of the server's own."""
@@ -197,7 +197,8 @@ class PlainStrategy:
     def reserve(self, obj: Object, old: Object | None) -> Reservation:  # noqa: ARG002
         return Reservation()
 
-    def release(self, obj: Object) -> None: ...
+    def release(self, obj: Object) -> Reservation:  # noqa: ARG002
+        return Reservation()
 
     def prepare_delete(self, obj: Object) -> None: ...
 

@@ -13,7 +13,8 @@ answers 500.  Built-in kinds only: ``patching.py`` sees to that, and calls it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any, Final, NoReturn
 
 from setpoint.server.golang import printed, quoted
@@ -127,10 +128,11 @@ def _retained(original: Object, patch: Object) -> Object:
     keys = patch.pop(_RETAIN)
     if not isinstance(keys, list):
         raise bad_request(_BAD_RETAIN)
+    stay = {name for name in keys if isinstance(name, str)}
     for name, value in patch.items():
-        if value is not None and not name.startswith((_DELETE, _ORDER)) and name not in keys:
+        if value is not None and not name.startswith((_DELETE, _ORDER)) and name not in stay:
             raise bad_request(_BAD_RETAIN)
-    return {name: value for name, value in original.items() if name in keys}
+    return {name: value for name, value in original.items() if name in stay}
 
 
 # ── What the type says ──────────────────────────────────────────────────────────────────────────────
@@ -178,31 +180,36 @@ def _merged_list(there: list[Any], patch: list[Any], field: Field, *, is_deletio
     key = field.merge_key
     if not _holds_maps(there, patch):
         if is_deletion:
-            return [item for item in there if not _holds(patch, item)]
-        items: list[Any] = []
+            gone = set(map(_token, patch))
+            return [item for item in there if _token(item) not in gone]
+        items: dict[_Token, Any] = {}
         for item in [*there, *patch]:
-            if not _holds(items, item):
-                items.append(item)
-        return _ordered(items, patch, there, "")
+            items.setdefault(_token(item), item)
+        return _ordered(list(items.values()), patch, there, "")
     item_type = field.type.item
     if not key or item_type is None:
         _fail(f"cannot merge lists without merge key for {_go_kind(item_type or field.type)}")
     there, patch = _with_directives(there, patch, key)
     result = list(there)
+    places = _places(result, key)
     for item in patch:
         if key not in item:
             _no_merge_key(item, key)
-        at = _place(result, key, item[key])
-        if at is None:
+        token = _token(item[key])
+        at = places.setdefault(token, len(result))
+        if at == len(result):
             result.append(item)
-        else:
-            result[at] = merged(result[at], item, item_type)
+            continue
+        result[at] = merged(result[at], item, item_type)
+        if key not in result[at]:  # it was null
+            del places[token]
     return _ordered(result, patch, there, key)
 
 
 def _with_directives(there: list[Any], patch: list[Any], key: str) -> tuple[list[Any], list[Any]]:
     """What is left of both lists when the patch's directives were followed."""
     plain: list[Any] = []
+    gone: set[_Token] = set()
     is_replaced = False
     for item in patch:
         match item.get(_DIRECTIVE):
@@ -211,14 +218,16 @@ def _with_directives(there: list[Any], patch: list[Any], key: str) -> tuple[list
             case "delete":
                 if key not in item:
                     _no_merge_key(item, key)
-                there = [one for one in there if not (key in one and _equal(one[key], item[key]))]
+                gone.add(_token(item[key]))
             case "replace":
                 is_replaced = True
             case "merge":
                 _fail("merging lists cannot yet be specified in the patch")
             case other:
                 _fail(f"unknown patch type: {printed(other)} in map: {printed(item)}")
-    return (plain, []) if is_replaced else (there, plain)
+    if is_replaced:
+        return plain, []
+    return [one for one in there if key not in one or _token(one[key]) not in gone], plain
 
 
 def _put_in_order(result: Object, patch: Object, type_: Type) -> None:
@@ -285,64 +294,98 @@ def _same_item(a: Any, b: Any, key: str) -> bool:
 
 def _ordered(items: list[Any], first: list[Any], live: list[Any], key: str) -> list[Any]:
     """The items that ``first`` names in its order, the others between them as they lay in ``live``."""
+    is_named = _finder(first, key)
     named: list[Any] = []
     others: list[Any] = []
     for item in items:
-        if key:
-            if not isinstance(item, dict):
-                _bad_type("map[string]interface {}", item)
-            if key not in item:
-                _no_merge_key(item, key)
-            (others if _place(first, key, item[key]) is None else named).append(item)
-        else:
-            (named if _holds(first, item) else others).append(item)
-    named, others = _sorted(named, _ranker(first, key)), _sorted(others, _ranker(live, key))
+        (named if is_named(item) else others).append(item)
     rank = _ranker(live, key)
+    named, others = _sorted(named, _ranker(first, key)), _sorted(others, rank)
     result: list[Any] = []
-    while named and others:
-        mine, theirs = rank(others[0]), rank(named[0])
-        result.append(
-            others.pop(0) if mine is not None and theirs is not None and mine < theirs else named.pop(0)
-        )
-    return result + named + others
+    at = 0
+    for item in named:
+        theirs = rank(item)
+        while at < len(others) and _is_before(rank(others[at]), theirs):
+            result.append(others[at])
+            at += 1
+        result.append(item)
+    return result + others[at:]
+
+
+def _is_before(mine: int | None, theirs: int | None) -> bool:
+    return mine is not None and theirs is not None and mine < theirs
 
 
 def _sorted(items: list[Any], rank: Callable[[Any], int | None]) -> list[Any]:
     """By rank; what has none goes before what stands there already, as Go's insertion sort leaves it."""
-    result: list[Any] = []
-    for item in items:
+    lowest = math.inf  # of those before
+    keyed: list[tuple[float, int, int]] = []
+    for at, item in enumerate(items):
         mine = rank(item)
-        at = len(result)
-        while at > 0:
-            theirs = rank(result[at - 1])
-            if mine is not None and theirs is not None and mine >= theirs:
-                break
-            at -= 1
-        result.insert(at, item)
-    return result
+        if mine is None:
+            keyed.append((lowest, 0, -at))
+        else:
+            lowest = min(lowest, mine)
+            keyed.append((mine, 1, at))
+    return [items[abs(at)] for _, _, at in sorted(keyed)]
 
 
 def _ranker(order: list[Any], key: str) -> Callable[[Any], int | None]:
     values = [item.get(key) if isinstance(item, dict) else None for item in order] if key else order
-
-    def rank(item: Any) -> int | None:
-        value = item.get(key) if key else item
-        return next((at for at, one in enumerate(values) if _equal(one, value)), None)
-
-    return rank
+    ranks = _first(enumerate(values))
+    return lambda item: ranks.get(_token(item.get(key) if key else item))
 
 
-def _place(items: list[Any], key: str, value: Any) -> int | None:
-    for at, item in enumerate(items):
+def _finder(items: list[Any], key: str) -> Callable[[Any], bool]:
+    """Whether an item is among these, by its key."""
+    if not key:
+        there = set(map(_token, items))
+        return lambda item: _token(item) in there
+    wrong = next((at for at, item in enumerate(items) if not isinstance(item, dict)), None)
+    places = _places(items[:wrong], key)
+
+    def find(item: Any) -> bool:
         if not isinstance(item, dict):
-            _fail(f"value for key {at} is not a map")
-        if key in item and _equal(item[key], value):
-            return at
-    return None
+            _bad_type("map[string]interface {}", item)
+        if key not in item:
+            _no_merge_key(item, key)
+        if _token(item[key]) in places:
+            return True
+        if wrong is not None:
+            _fail(f"value for key {wrong} is not a map")
+        return False
+
+    return find
 
 
-def _holds(items: list[Any], item: Any) -> bool:
-    return any(_equal(one, item) for one in items)
+# ── What is equal ───────────────────────────────────────────────────────────────────────────────────
+
+_Token = tuple[type, Hashable]
+
+
+def _places(items: list[Any], key: str) -> dict[_Token, int]:
+    """Where each key is first."""
+    return _first((at, item[key]) for at, item in enumerate(items) if key in item)
+
+
+def _first(values: Iterable[tuple[int, Any]]) -> dict[_Token, int]:
+    found: dict[_Token, int] = {}
+    for at, value in values:
+        found.setdefault(_token(value), at)
+    return found
+
+
+def _token(value: Any) -> _Token:
+    """Equal for what is ``_equal``: looked up, since lists are as long as a body allows."""
+    return type(value), _frozen(value)
+
+
+def _frozen(value: Any) -> Hashable:
+    if isinstance(value, dict):
+        return frozenset((name, _frozen(below)) for name, below in value.items())
+    if isinstance(value, list):
+        return tuple(map(_frozen, value))
+    return value  # type: ignore[no-any-return]
 
 
 def _equal(a: Any, b: Any) -> bool:

@@ -7,7 +7,7 @@ a part, which the strategy judges.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
@@ -16,7 +16,7 @@ from setpoint.api.selectors import LabelSelection
 from setpoint.clock import Clock
 from setpoint.server.access import Access
 from setpoint.server.admission.attributes import Part
-from setpoint.server.registry import bodies, decoding, flow
+from setpoint.server.registry import bodies, decoding, deletion, flow
 from setpoint.server.registry.facts import type_of
 from setpoint.server.registry.managed.apply import apply
 from setpoint.server.registry.managed.managers import track_update
@@ -78,7 +78,9 @@ class Verbs(Protocol):
         part: Part | None = None,
     ) -> Answered: ...
 
-    async def admit_body(self, ask: Ask, obj: Object, kind: Resource) -> tuple[Object, list[str]]: ...
+    async def admit_body(
+        self, ask: Ask, obj: Object, kind: Resource, fill: Callable[[Object], Object] = ...
+    ) -> tuple[Object, list[str]]: ...
 
 
 class Subresources:
@@ -97,18 +99,24 @@ class Subresources:
         if ask.resource.strategy.is_virtual:
             return review(ask, self._registry.access, self._registry.now())
         if ask.subresource == "token":
-            return self._token(ask)
+            return await self._token(ask)
         raise not_served()
 
-    def _token(self, ask: Ask) -> Answered:
-        from setpoint.server.registry.accounts import create_token  # noqa: PLC0415 - not asked for by many
+    async def _token(self, ask: Ask) -> Answered:
+        from setpoint.server.registry import accounts as asked_of  # noqa: PLC0415 - not asked for by many
 
         registry = self._registry
         accounts = registry.access.tokens.accounts
         if accounts is None:
             raise not_served()
         kind = _plain(ask.resource, "authentication.k8s.io", "v1", "TokenRequest")
-        return create_token(ask, kind, accounts, registry.store, registry.clock.utc())
+        store, now = registry.store, registry.clock.utc()
+        request, warnings = asked_of.read_request(ask, kind, now)
+        request, more = await registry.admit_body(
+            ask, request, kind, lambda left: asked_of.of_account(left, ask, accounts, store, now)
+        )
+        answer = asked_of.create_token(request, ask, kind, accounts, store, now)
+        return Answered(201, answer, None, (*warnings, *more))
 
     # ── Scale ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -141,7 +149,7 @@ class Subresources:
     # ── Pods: where they run, and whether they may be moved ──────────────────────────────────────────
 
     async def _bind(self, ask: Ask) -> Answered:
-        registry = self._registry
+        registry, options = self._registry, write_options(ask)
         kind = _plain(ask.resource, "", "v1", "Binding")
         binding = _of_request(decoding.read_plain(ask, kind), ask, kind, registry.now())
         binding, warnings = await registry.admit_body(ask, binding, kind)
@@ -180,15 +188,17 @@ class Subresources:
             )
             return new
 
-        await self._rewrite(pod, bound)
+        await self._rewrite(pod, bound, is_dry_run=options.is_dry_run)
         return Answered(201, _encode(_SUCCESS), None, tuple(warnings))
 
-    async def _rewrite(self, ask: Ask, wanted: Any) -> None:
+    async def _rewrite(self, ask: Ask, wanted: Callable[[Object], Object], *, is_dry_run: bool) -> None:
         """A change that the server itself makes: nobody owns it, nothing is validated."""
         registry = self._registry
         while True:
             record, old = await registry.live(ask)
             emitted = ask.resource.strategy.emit(wanted(old))
+            if is_dry_run:
+                return
             try:
                 await registry.store.update(record.place, flow.encoder(emitted), record.revision)
             except Changed:
@@ -196,19 +206,18 @@ class Subresources:
             return
 
     async def _evict(self, ask: Ask) -> Answered:
-        registry = self._registry
+        registry, is_tried = self._registry, write_options(ask).is_dry_run
         body = _plain(ask.resource, "policy", "v1", "Eviction")
         eviction = decoding.read_plain(ask, body)
         if (eviction.get("metadata") or {}).get("name", ask.name) != ask.name:
             raise bad_request("name in URL does not match name in Eviction object")
         eviction = _of_request(eviction, ask, body, registry.now())
         eviction, warnings = await registry.admit_body(ask, eviction, body)
-        record, pod = await registry.live(msgspec.structs.replace(ask, subresource=""))
-        del record
+        options = _tried(eviction.get("deleteOptions") or {}, is_dry_run=is_tried)
+        _, pod = await registry.live(msgspec.structs.replace(ask, subresource=""))
         ended = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed", "Pending")
         if not ended and not pod["metadata"].get("deletionTimestamp"):
-            await self._take_budget(ask, pod)
-        options = eviction.get("deleteOptions") or {}
+            await self._take_budget(ask, pod, is_dry_run=deletion.delete_options(options).is_dry_run)
         await registry.delete(
             msgspec.structs.replace(
                 ask,
@@ -221,7 +230,7 @@ class Subresources:
         )
         return Answered(201, _encode(_SUCCESS), None, tuple(warnings))
 
-    async def _take_budget(self, ask: Ask, pod: Object) -> None:
+    async def _take_budget(self, ask: Ask, pod: Object, *, is_dry_run: bool) -> None:
         registry = self._registry
         budgets = registry.resources.builtin("policy", "v1", "poddisruptionbudgets")
         labels = pod["metadata"].get("labels") or {}
@@ -250,9 +259,9 @@ class Subresources:
                 causes=[_cause(f"The disruption budget {name} is still being processed by the server.")],
             )
         if status.get("disruptionsAllowed", 0) <= 0:
-            needs, has = status.get("desiredHealthy", 0), status.get("currentHealthy", 0)
-            told = f"The disruption budget {name} needs {needs} healthy pods and has {has} currently"
-            raise too_many_requests(refused, 0, causes=[_cause(told)])
+            raise too_many_requests(refused, 0, causes=[_cause(_without_room(name, status))])
+        if is_dry_run:
+            return
         status["disruptionsAllowed"] -= 1
         if not status["disruptionsAllowed"]:
             _disallow(status, registry.now())
@@ -263,6 +272,22 @@ class Subresources:
             )
         except Changed:
             raise conflict(budgets.plural, budgets.group, name, MODIFIED) from None
+
+
+def _tried(options: Object, *, is_dry_run: bool) -> Object:
+    """The options of an eviction's deletion: it is only tried where the request or the eviction says so."""
+    said = options.get("dryRun") or []
+    if is_dry_run and said and said != ["All"]:
+        told = f"Non-matching dry-run options in request and content: [All] and [{' '.join(said)}]"
+        raise StatusError(500, "", told)
+    return {**options, "dryRun": ["All"]} if is_dry_run else options
+
+
+def _without_room(name: str, status: Object) -> str:
+    needs, has = status.get("desiredHealthy", 0), status.get("currentHealthy", 0)
+    if has <= needs:
+        return f"The disruption budget {name} needs {needs} healthy pods and has {has} currently"
+    return f"The disruption budget {name} does not allow evicting pods currently"
 
 
 def _disallow(status: Object, now: str) -> None:
@@ -337,7 +362,7 @@ class _ScalePart:
         return self._scaling.scale_of(obj, is_written=True)
 
     def taken(self, obj: Object, part: Object) -> Object:
-        self._scaling.set_replicas(obj, (part.get("spec") or {}).get("replicas", 0))
+        self._scaling.set_replicas(obj, _replicas(part, obj["metadata"]["name"]))
         return obj
 
 
@@ -420,6 +445,10 @@ def _checked_replicas(scale: Object, old: Object, resource: Resource) -> int:
         raise conflict(
             resource.plural, resource.group, name, "Precondition failed: UID in precondition differs"
         )
+    return _replicas(scale, name)
+
+
+def _replicas(scale: Object, name: str) -> int:
     replicas = (scale.get("spec") or {}).get("replicas", 0)
     if not isinstance(replicas, int) or isinstance(replicas, bool) or replicas < 0:
         told = "must be greater than or equal to 0"

@@ -84,7 +84,7 @@ class Watching:
         found = [
             WatchEvent("ADDED", shown.data, shown)
             for record in self._store.listed(self._resource.stored, self._ask.namespace)
-            if self._selector.matches(record)
+            if self._selector.needs_conversion or self._selector.matches(record)
             for shown in (self._present(self._resource, record),)
         ]
         if self._options.allows_bookmarks:
@@ -108,9 +108,9 @@ class Watching:
                 yield [self._refused]
             if self._watch is None:
                 return
-            if self._initial:
-                yield await self._converted(self._initial)
-                self._initial = []
+            if self._initial and (first := await self._converted_first(self._initial)):
+                yield first
+            self._initial = []
             async for events in self._live(self._watch):
                 yield await self._converted(events)
         except StatusError as refused:  # of a webhook that converts
@@ -131,6 +131,8 @@ class Watching:
                 events = await watch.next()
                 if self._is_ending and not events:
                     return
+                if self._selector.needs_conversion:
+                    events = [await self._converted_event(event) for event in events]
                 if seen := [shown for event in events if (shown := self._seen(event)) is not None]:
                     yield seen
                 now = loop.time()
@@ -156,6 +158,22 @@ class Watching:
                 event = WatchEvent(event.type, record.data, record)  # noqa: PLW2901
             found.append(event)
         return found
+
+    async def _converted_first(self, events: list[WatchEvent]) -> list[WatchEvent]:
+        found = await self._converted(events)
+        if not self._selector.needs_conversion:
+            return found
+        return [one for one in found if one.record is None or self._selector.matches(one.record)]
+
+    async def _converted_event(self, event: Event) -> Event:
+        """One whose objects can be selected by their fields."""
+        if self._convert is None:
+            return event
+        record = await self._convert(self._resource, event.record)
+        previous = event.previous
+        if previous is not None:
+            previous = await self._convert(self._resource, previous)
+        return Event(event.type, record, previous)
 
     def _seen(self, event: Event) -> WatchEvent | None:
         """One change, as this watch's selector sees it."""

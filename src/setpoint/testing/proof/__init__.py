@@ -8,7 +8,7 @@ trial.py      plans that Hypothesis draws
 real_proof.py the same on a real cluster; ``real_world.py`` carries out one plan there
 director.py   has faults strike; ``seam.py`` is where
 oracles.py    what is right and wrong
-report.py     tells it
+report.py     tells it; ``kept.py`` is what is kept of a failure, for ``replay`` and as a test
 lab.py        the same world by hand, for one test
 """
 

@@ -35,7 +35,7 @@ from setpoint.testing.proof.plans import (
 from setpoint.testing.proof.process import Process, Subject
 from setpoint.testing.proof.seam import Seam, Token
 from setpoint.testing.proof.store import actor
-from setpoint.testing.proof.trace import Run, Written
+from setpoint.testing.proof.trace import USER, Run, Written
 
 
 class AnyWorld(ABC):
@@ -65,8 +65,8 @@ class AnyWorld(ABC):
         """How much was written so far."""
 
     @abstractmethod
-    def _start(self) -> Process:
-        """Start one more process."""
+    def _start(self, make: Callable[[], Subject] | None = None) -> Process:
+        """Start one more process: of this operator, or of the one that is proven."""
 
     @abstractmethod
     def _stir(self) -> None:
@@ -126,7 +126,7 @@ class AnyWorld(ABC):
     async def _replace(self, process: Process) -> None:
         await process.kill()
         self._processes.remove(process)
-        self._start()
+        self._start(process.make)
 
     def _restart_ended(self) -> None:
         """A process that ended is started again, as a kubelet does."""
@@ -134,7 +134,7 @@ class AnyWorld(ABC):
             if process.failure and process.failure not in self._run.errors:
                 self._run.errors.append(process.failure)
             self._processes.remove(process)
-            self._start()
+            self._start(process.make)
 
     async def _pause(self, seconds: float) -> None:
         with suppress(TimeoutError):
@@ -150,8 +150,21 @@ class AnyWorld(ABC):
         self._spawned.add(task)
         task.add_done_callback(self._spawned.discard)
 
-    async def act(self, steps: Iterable[Step], by: str) -> None:
-        token = actor.set(by)
+    async def take(self, step: Step) -> None:
+        """Take a step of the plan, and note where the server would have none of it."""
+        is_down = isinstance(step, Delete) and step.while_down
+        # Who never sees some kind again could not even begin: that one runs on.
+        stopped = [each for each in self._processes if is_down and not each.is_starved]
+        for process in stopped:
+            await process.kill()
+            self._processes.remove(process)
+        self._run.refused += await self.act((step,), USER)
+        for process in stopped:
+            self._start(process.make)
+
+    async def act(self, steps: Iterable[Step], by: str) -> list[str]:
+        """Have steps taken; which of them were refused.  That what is deleted is gone is no refusal."""
+        token, refused = actor.set(by), []
         try:
             for step in steps:
                 self._run.line(now(), by, str(step))
@@ -161,8 +174,11 @@ class AnyWorld(ABC):
                 status = await self._take(step)
                 if status >= 400:
                     self._run.line(now(), by, f"refused with {status}: {step}")
+                    if status != 404 or not isinstance(step, Delete):
+                        refused.append(f"{step} ({status})")
         finally:
             actor.reset(token)
+        return refused
 
     def look_at_all(self) -> None:
         requests: dict[str, list[Request]] = {}
@@ -199,6 +215,12 @@ class AnyWorld(ABC):
             Written(now(), actor.get(), type_, cloud, "", id_, self.revision, msgspec.json.encode(data), None)
         )
         self._run.line(now(), cloud, f"{type_} {id_}")
+
+
+def may_step_fail(plan: Plan, number: int) -> bool:
+    """Whether the operator need not come to rest after this step, counted from 1."""
+    step = plan.steps[number - 1] if 0 < number <= len(plan.steps) else None
+    return isinstance(step, Change) and step.may_fail
 
 
 def now() -> float:

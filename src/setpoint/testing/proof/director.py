@@ -6,7 +6,8 @@ Promises:
    nothing, and the run says so.
 2. Faults end: ``is_busy`` is true while one of them still holds something back.  What lasts for ever
    (``Starve``) is not waited for.
-3. What was refused has not been done; what was lost has.
+3. What was refused has not been done; what was lost has.  The operator is told as a transport tells it: that
+   nothing was sent (``ConnectionFailed``), or that no answer came (``AnswerLost``).
 
 Asked by ``seam.py``; what needs the world as a whole (to kill a process, to act as the user) it has
 ``world.py`` do.
@@ -75,7 +76,7 @@ class Stage(Protocol):
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None: ...
 
-    async def act(self, steps: tuple[Step, ...], by: str) -> None: ...
+    async def act(self, steps: tuple[Step, ...], by: str) -> list[str]: ...
 
     def look_at_all(self) -> None: ...
 
@@ -176,6 +177,7 @@ class Director:
         what: str,
         do: Callable[[], Awaitable[T]],
         refuse: Callable[[int], T],
+        lose: Callable[[int], T],
         *,
         is_external: bool = False,
     ) -> T:
@@ -204,7 +206,7 @@ class Director:
             code = await self._after(seam, effect, fault)
             if code is not None:
                 self._note(seam, effect, "done, but its answer is lost (a fault)")
-                return refuse(code)
+                return lose(code)
         self._note(seam, effect, str(getattr(answer, "status", "done")))
         return answer
 
@@ -283,7 +285,7 @@ class Director:
             case Lose(code=code):
                 self._fire(fault)
                 effect.came_to = "lost"
-                return code or 504
+                return code
             case Slow(seconds=seconds):
                 self._fire(fault)
                 await asyncio.sleep(seconds)

@@ -169,7 +169,6 @@ class Reference:
     run: Run
     rules: Rules = field(default_factory=Rules)
     primaries: frozenset[str] = frozenset()  # resources that the operator is for
-    has_status: frozenset[str] = frozenset()
 
     @property
     def looks(self) -> int:
@@ -198,7 +197,10 @@ _WEIGHT = ["O13", "O12", "O8", "O6", "O5", "O3", "O7", "O1", "O9", "O2", "O4", "
 
 def converges(run: Run, reference: Reference) -> Iterable[Finding]:
     if run.spins:
-        yield Finding("O1", f"it works without end and without waiting: {run.spins}")
+        yield Finding("O1", f"time stands still: {run.spins}")
+        return
+    if run.stuck:
+        yield Finding("O1", run.stuck[0])
         return
     for point in run.checkpoints:
         if not point.is_settled:
@@ -277,15 +279,21 @@ def same_deeds(run: Run, reference: Reference) -> Iterable[Finding]:
 def _deeds(writes: Sequence[Written]) -> dict[tuple[str, str], int]:
     """How often each object was made and deleted by the operator, or in its consequence; not by the user.
 
+    A deletion is the deed of who asked for it, whoever then takes off the last finalizer.
     What is made for an owner that is gone does no harm: nobody had told the operator yet, and the garbage
     collector takes it away.
     """
     counts: dict[tuple[str, str], int] = {}
     doomed = _doomed(writes) | _theirs(writes)
+    asked: dict[str, str] = {}  # uid → who has asked for its deletion
     for write in writes:
-        if write.type == "MODIFIED" or write.by in ("user", "other"):
+        if write.type == "MODIFIED":
+            if b'"deletionTimestamp"' in write.data:
+                asked.setdefault(_metadata(write.data).get("uid", ""), write.by)
             continue
-        if _metadata(write.data).get("uid", "") not in doomed:
+        uid = _metadata(write.data).get("uid", "")
+        by = asked.get(uid, write.by) if write.type == "DELETED" else write.by
+        if by not in ("user", "other") and uid not in doomed:
             deed = (write.type, _name(write))
             counts[deed] = counts.get(deed, 0) + 1
     return counts
@@ -388,7 +396,7 @@ def finalizers(run: Run, reference: Reference) -> Iterable[Finding]:
 def rules(run: Run, reference: Reference) -> Iterable[Finding]:
     promised = reference.rules
     owners: dict[str, tuple[str, str]] = {}  # uid → namespace and name
-    view = View({}, {})
+    view = View(dict(run.given), {})
     foreign: dict[str, set[str]] = {}  # labels and annotations that others put on
     for write in run.writes:
         if lost := _lost(write, foreign):
@@ -411,18 +419,28 @@ def rules(run: Run, reference: Reference) -> Iterable[Finding]:
                     yield Finding("O8", f"{write.place} is owned by {place}, in another namespace")
                     return
         for what, most in promised.at_most:
-            count = sum(key.startswith(f"{what} ") for key in shelf) if is_outside else len(view.of(what))
+            count = sum(key.startswith(f"{what} ") for key in shelf) if is_outside else _wanted(view, what)
             if count > most:
                 yield Finding("O8", f"{count} {what} at once, and at most {most} may be ({write.place})")
                 return
         for change in promised.never:
             if before is not None and write.type == "MODIFIED" and change(before, obj):
-                yield Finding("O8", f"{_words(change)}: {write.place} was changed as it never may be")
+                yield Finding("O8", f"{words(change)}: {write.place} was changed as it never may be")
                 return
         for rule in promised.always:
             if not rule(view):
-                yield Finding("O8", f"{_words(rule)} does not hold after {write.type} {write.place}")
+                yield Finding("O8", f"{words(rule)} does not hold after {write.type} {write.place}")
                 return
+
+
+def _wanted(view: View, kind: str) -> int:
+    """How many there are of a kind; without those whose owners are gone, which wait for the collector."""
+    found = view.of(kind)
+    if len(found) < 2:
+        return len(found)
+    living = {obj["metadata"].get("uid") for obj in view.objects.values()}
+    owners = [[owner["uid"] for owner in obj["metadata"].get("ownerReferences") or ()] for obj in found]
+    return sum(not uids or not living.isdisjoint(uids) for uids in owners)
 
 
 def _lost(write: Written, foreign: dict[str, set[str]]) -> str:
@@ -441,7 +459,8 @@ def _marks(metadata: dict[str, Any]) -> set[str]:
     return {f"{part[:-1]} {name}" for part in ("labels", "annotations") for name in metadata.get(part) or ()}
 
 
-def _words(function: Callable[..., object]) -> str:
+def words(function: Callable[..., object]) -> str:
+    """What a rule is called: as its author says, or by its name."""
     return (function.__doc__ or function.__name__).strip().splitlines()[0]
 
 
@@ -510,9 +529,12 @@ def one_leader(run: Run, _reference: Reference) -> Iterable[Finding]:
         acting = process
 
 
-def not_vacuous(run: Run, _reference: Reference) -> Iterable[Finding]:
-    if run.broken:
-        yield Finding("O13", run.broken)
+def not_vacuous(run: Run, reference: Reference) -> Iterable[Finding]:
+    """Where others act, a step may come too late; else it is refused only if it says what cannot be."""
+    usual = reference.run.refused if run.plan.faults else ()
+    refused = [] if run.plan.is_racy else [step for step in run.refused if step not in usual]
+    if refused:
+        yield Finding("O13", f"a step was refused: {refused[0]}")
     elif len(run.fired) < len(run.plan.faults):
         missing = [str(fault) for fault in run.plan.faults if str(fault) not in run.fired]
         yield Finding("O13", f"it never came to: {next(iter(missing), 'all of them')}")
@@ -536,6 +558,8 @@ ORACLES: Final[dict[str, Oracle]] = {
 
 def fresh_start(point: Checkpoint, fresh: Run) -> Iterable[Finding]:
     """O4: what a sequence of steps led to, against the last spec alone."""
+    if point.is_blind:
+        return  # it was not waited for
     if not fresh.checkpoints or not fresh.checkpoints[-1].is_settled:
         yield Finding("O4", f"the spec after {point.what!r} does not come to rest on an empty cluster")
         return

@@ -44,7 +44,11 @@ class Create(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
 
 
 class Change(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
-    """Change an object by a merge patch."""
+    """Change an object by a merge patch.
+
+    Where it ``may_fail``, it asks for what cannot be (an image that there is none of): the operator need not
+    come to rest with it, and how it is then is nobody's to judge; only that it can be undone.
+    """
 
     api_version: str
     kind: str
@@ -52,22 +56,29 @@ class Change(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     patch: dict[str, Json]
     namespace: str = "default"
     subresource: str = ""  # "status", as the controller of a built-in kind does
+    may_fail: bool = False
 
     def __str__(self) -> str:
         what = f"{self.kind}/{self.subresource}" if self.subresource else self.kind
-        return f"change {what} {self.name}: {msgspec.json.encode(self.patch).decode()}"
+        said = f"change {what} {self.name}: {msgspec.json.encode(self.patch).decode()}"
+        return f"{said}, which may fail" if self.may_fail else said
 
 
 class Delete(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
-    """Delete an object; that it is gone already is no failure."""
+    """Delete an object; that it is gone already is no failure.
+
+    With ``while_down``, when no operator runs; it is started again afterwards.
+    """
 
     api_version: str
     kind: str
     name: str
     namespace: str = "default"
+    while_down: bool = False  # heeded in the steps of a plan; a fault that acts for the user has its own way
 
     def __str__(self) -> str:
-        return f"delete {self.kind} {self.name}"
+        said = f"delete {self.kind} {self.name}"
+        return f"{said} while the operator is down" if self.while_down else said
 
 
 class Pass(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
@@ -410,7 +421,8 @@ class Interfere(Fault, frozen=True, tag=True):
 
     @property
     def is_racy(self) -> bool:
-        return self.by == "user"
+        """A label of another's must change nothing; what else others do may call for an answer, or none."""
+        return self.by == "user" or not all(map(_is_mark, self.steps))
 
     @property
     def id(self) -> str:
@@ -587,6 +599,14 @@ def read_plan(data: str | bytes) -> Plan:
 def write_plan(plan: Plan) -> bytes:
     """A plan as JSON, for people to read too."""
     return msgspec.json.format(msgspec.json.encode(plan), indent=2) + b"\n"
+
+
+def _is_mark(step: Step) -> bool:
+    """Whether it only puts on a label that means nothing to the operator."""
+    metadata = step.patch.get("metadata") if isinstance(step, Change) and len(step.patch) == 1 else None
+    return (
+        isinstance(metadata, dict) and metadata.keys() == {"labels"} and metadata["labels"].keys() == {MARK}
+    )
 
 
 def _name_of(obj: dict[str, Json]) -> str:

@@ -1,7 +1,7 @@
 """Proves an operator: runs it without faults, then with every single one, then with several, and judges.
 
     report = prove(operator, steps=[create(webapp), ...], budget=60)
-    assert report.is_good, report
+    assert report.is_good, str(report)
 
 In this order, until the budget is spent:
 
@@ -9,12 +9,17 @@ In this order, until the budget is spent:
 2. the reference with other seeds, which shows what the operator draws by chance, and with probes after every
    step: what is wrong here is wrong without any fault;
 3. a fresh start for every state that the steps lead to (O4);
-4. every single fault, then pairs, then chance.
+4. every single fault, then pairs, then chance;
+5. what failed is made smaller, in the last part of the budget.
 
-A failing plan is run once more, made smaller, and kept.  A cell that has failed is not tried again: one
-failure of a kind says as much as ten.  Whatever did not strike is counted as inconclusive and never as good.
+A plan that fails is run once more before it counts, and so are the first of each class of faults and one in
+``AGAIN`` of the others: all runs of one plan must be the same.  A cell that has failed is not tried again:
+one failure of a kind says as much as ten.  A warning hides nothing: other plans of its cell are still tried.
+Whatever did not strike is counted as inconclusive and never as good, and where nothing was conclusive nothing
+is good.
 
-What is right is ``oracles.py``'s to say; which plans there are, ``sweep.py``'s.
+``replay`` runs one plan in just the same way.  What is right is ``oracles.py``'s to say; which plans there
+are, ``sweep.py``'s.
 """
 
 from __future__ import annotations
@@ -25,14 +30,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from setpoint.testing.proof.cloud import Cloud
-from setpoint.testing.proof.controllers import Controllers
-from setpoint.testing.proof.oracles import Finding, Reference, Rules, fresh_start, judge
-from setpoint.testing.proof.plans import Create, Delete, Plan, Step, read_plan
+from setpoint.testing.proof.controllers import Controllers, chosen
+from setpoint.testing.proof.kept import How, Kept, keep, read_kept
+from setpoint.testing.proof.oracles import Finding, Reference, Rules, fresh_start, ids, judge, words
+from setpoint.testing.proof.plans import AnyFault, At, Create, Delete, Plan, Step
 from setpoint.testing.proof.process import Subject, maker
 from setpoint.testing.proof.report import Failure, Report
 from setpoint.testing.proof.states import Masked, varying
@@ -41,8 +47,21 @@ from setpoint.testing.proof.trace import Run
 from setpoint.testing.proof.workload import usual_steps
 from setpoint.testing.proof.world import Prepared
 
-AGAIN = 25  # one plan in so many is run twice, to see that it is the same
-BUDGET = 60.0
+AGAIN: Final = 25  # one plan in so many is run twice, to see that it is the same
+BUDGET: Final = 60.0
+_FOR_SHRINKING = 0.2  # of the budget, at most, where something has failed
+CLASSES: Final = (
+    "none",
+    *("E1", "E2", "E3", "E4", "E5", "E6", "E7"),
+    *("V1", "V2", "V3", "V4", "V5", "V6", "V7", "V8", "V9", "V9a", "V10"),
+    *("S1", "S2", "S3", "S4"),
+    *("I1", "I2", "I3"),
+    *("L1", "L2"),
+    *("C1", "C2"),
+    *("X1",),
+    *("M1",),
+    *("I1+V2", "E4+V1"),
+)
 
 
 def prove(
@@ -84,20 +103,29 @@ def prove(
     where it can strike: little of everything, for a test that must be quick.  Failing plans are made smaller,
     unless ``shrink`` is False.
     """
-    make = maker(operator)
+    classes = checked(only, CLASSES, "class of faults")
+    oracles = checked(without, ids(), "oracle")
     rules = Rules(tuple(always), tuple(never), tuple(at_most), tuple(keeps))
+    given = tuple(objects)
     proof = _Proof(
-        Prepared.of(make, clouds=clouds, objects=objects, controllers=controllers),
+        Prepared.of(maker(operator), clouds=clouds, objects=given, controllers=controllers),
         rules,
-        seed=seed,
-        only=frozenset(only),
-        without=frozenset(without),
+        How(
+            seed,
+            rules.keeps,
+            tuple(sorted(oracles)),
+            rules.at_most,
+            chosen(controllers),
+            given,
+            tuple(words(rule) for rule in (*always, *never)),
+        ),
+        only=classes,
         most_of_class=most_of_class,
         on_plan=on_plan,
     )
-    chosen = tuple(steps) if steps is not None else proof.usual_steps(example)
-    proof.report.steps = chosen
-    return proof.run(chosen, budget, most_failures, most_plans, is_exhaustive=is_exhaustive, is_shrunk=shrink)
+    taken = tuple(steps) if steps is not None else proof.usual_steps(example)
+    proof.report.steps = taken
+    return proof.run(taken, budget, most_failures, most_plans, is_exhaustive=is_exhaustive, is_shrunk=shrink)
 
 
 def replay(
@@ -105,26 +133,60 @@ def replay(
     plan: Plan | str | bytes | Path,
     *,
     clouds: Sequence[Cloud] = (),
+    objects: Iterable[Any] | None = None,
     always: Sequence[Callable[..., object]] = (),
     never: Sequence[Callable[..., object]] = (),
-    at_most: Sequence[tuple[str, int]] = (),
-    controllers: Controllers = False,
+    at_most: Sequence[tuple[str, int]] | None = None,
+    keeps: Sequence[str] | None = None,
+    without: Iterable[str] | None = None,
+    controllers: Controllers | None = None,
 ) -> Report:
-    """Run one plan, twice, and judge it; from a plan, its JSON, or the file in which it is kept."""
-    if isinstance(plan, Path):
-        plan = plan.read_bytes()
-    if isinstance(plan, str | bytes):
-        plan = read_plan(plan)
-    rules = Rules(tuple(always), tuple(never), tuple(at_most))
-    prepared = Prepared.of(maker(operator), clouds=clouds, controllers=controllers)
-    return _Proof(prepared, rules, seed=plan.seed).once(plan)
+    """Run one plan, twice, and judge it as ``prove`` did.
+
+    ``plan`` is a plan, its JSON, or the file in which it is kept.  What the proof was told is in the file,
+    and counts unless it is said again here; rules (``always``, ``never``) and ``clouds`` are in no file.
+    """
+    kept = _read(plan)
+    how = kept.how
+    if how.rules and not (always or never):
+        raise ValueError(
+            f"the plan was judged by rules, which a file cannot hold ({'; '.join(how.rules)}): "
+            "give always=… and never=… as they were given to prove"
+        )
+    told: dict[str, Any] = {
+        "objects": None if objects is None else tuple(objects),
+        "at_most": None if at_most is None else tuple(at_most),
+        "keeps": None if keeps is None else tuple(keeps),
+        "without": None if without is None else tuple(checked(without, ids(), "oracle")),
+        "controllers": None if controllers is None else chosen(controllers),
+    }
+    told["seed"] = kept.seed if how.seed is None else how.seed
+    how = msgspec.structs.replace(how, **{name: each for name, each in told.items() if each is not None})
+    prepared = Prepared.of(maker(operator), clouds=clouds, objects=how.objects, controllers=how.controllers)
+    return _Proof(prepared, Rules(tuple(always), tuple(never), how.at_most, how.keeps), how).once(kept)
+
+
+def _read(plan: Plan | str | bytes | Path) -> Kept:
+    if isinstance(plan, Kept):
+        return plan
+    if isinstance(plan, Plan):
+        return keep(plan, How())
+    return read_kept(plan.read_bytes() if isinstance(plan, Path) else plan)
+
+
+def checked(named: Iterable[str], known: Iterable[str], what: str) -> frozenset[str]:
+    """What was named; ValueError if there is no such thing, for a name that means nothing proves nothing."""
+    found, there = frozenset(named), list(known)
+    if unknown := sorted(found.difference(there)):
+        raise ValueError(f"there is no {what} {', '.join(unknown)}: there are {', '.join(there)}")
+    return found
 
 
 def usual_steps_of(
-    make: Callable[[], Subject], example: dict[str, Any] | None = None, *, seed: int = 0
+    prepared: Prepared, example: dict[str, Any] | None = None, *, seed: int = 0
 ) -> tuple[Step, ...]:
     """What a user does, where nobody says: found by running the operator once without faults."""
-    return _Proof(Prepared.of(make), Rules(), seed=seed).usual_steps(example)
+    return _Proof(prepared, Rules(), How(seed)).usual_steps(example)
 
 
 class _Proof:
@@ -132,24 +194,22 @@ class _Proof:
         self,
         prepared: Prepared,
         rules: Rules,
+        how: How,
         *,
-        seed: int,
         only: frozenset[str] = frozenset(),
-        without: frozenset[str] = frozenset(),
         most_of_class: int | None = None,
         on_plan: Callable[[Report], None] = lambda _report: None,
     ) -> None:
-        made = prepared.make()
         self._prepared = prepared
         self._rules = rules
+        self._seed = how.seed or 0
+        self._without = frozenset(how.without)
         self._only = only
-        self._without = without
         self._most_of_class = most_of_class
-        self._seed = seed
         self._on_plan = on_plan
-        self._primaries = prepared.primaries
         self._references: dict[bytes, Reference] = {}
-        self.report = Report(made.name)
+        self._met: set[str] = set()  # the classes of faults of which a plan was run twice
+        self.report = Report(prepared.make().name, how=how)
 
     def usual_steps(self, example: dict[str, Any] | None) -> tuple[Step, ...]:
         crds = self._prepared.make().crds()
@@ -159,19 +219,15 @@ class _Proof:
             )
         steps = usual_steps(crds[0], example)
         run = self._prepared.run(Plan(steps, (), self._seed))
-        refused = next(
-            (line.what for line in run.lines if line.lane == "user" and "refused" in line.what), ""
-        )
-        if "create" in refused:
+        refused = _refused(run)
+        if 0 in refused:
             raise ValueError(
-                f"{refused}: the schema says too little to make one; give example={{…}} or steps=…"
+                f"{refused[0]}: the schema says too little to make one; give example={{…}} or steps=…"
             )
-        kept = tuple(
-            step
-            for step in steps
-            if not any(str(step) in line.what for line in run.lines if "refused" in line.what)
-        )
-        return (*kept[:-3], *self._children(run), *kept[-3:])
+        # The end of its life stays, refused or not: that it cannot be made again is for oracles to judge.
+        end = len(steps) - 3
+        kept = [step for number, step in enumerate(steps[:end]) if number not in refused]
+        return (*kept, *self._children(run), *steps[end:])
 
     def _children(self, run: Run) -> list[Step]:
         """Deletions of what the operator makes: each comes back."""
@@ -201,19 +257,16 @@ class _Proof:
         gc.freeze()  # what is there by now stays: runs need not look at it
         try:
             self._begin(steps)
-            if report.broken or report.reference is None:
-                return report
-            for plan in self._plans(report.reference, steps, is_exhaustive=is_exhaustive):
-                if time.process_time() > deadline or len(report.failures) >= most_failures:
+            for plan in self._plans(steps, is_exhaustive=is_exhaustive):
+                left = budget * _FOR_SHRINKING if is_shrunk and report.failures else 0.0
+                if time.process_time() > deadline - left or len(report.alarms) >= most_failures:
                     break
                 if most_plans is not None and report.plans >= most_plans:
                     break
                 if report.cells.get(cell_of(plan)) != "failed":
                     self._try(plan)
             if is_shrunk:
-                report.failures[:] = [
-                    self.shrink(failure) if failure.plan.faults else failure for failure in report.failures
-                ]
+                self._shrink_all(min(deadline, time.process_time() + budget * _FOR_SHRINKING))
         finally:
             gc.unfreeze()
             report.seconds = time.process_time() - began
@@ -221,43 +274,57 @@ class _Proof:
 
     def _begin(self, steps: tuple[Step, ...]) -> None:
         """What is so without any fault."""
-        report, plan = self.report, Plan(steps, (), self._seed)
+        if not self._learn(steps):
+            return
+        report, reference = self.report, self._reference(steps)
+        can_go_on = _is_settled(reference.run) and self._does_something(reference)
+        if not can_go_on or not self._only or "none" in self._only:
+            self._undisturbed(Plan(steps, (), self._seed), reference)
+        if can_go_on:
+            report.reference = reference.run
+        else:
+            report.proven = 0  # nothing else can be learned
+
+    def _learn(self, steps: tuple[Step, ...]) -> bool:
+        """See that two runs are the same, and what the operator draws by chance; whether they are."""
+        plan = Plan(steps, (), self._seed)
         self._prepared.run(plan)  # what is made once and kept, wherever in the interpreter, is made here
         first, again = self._prepared.run(plan), self._prepared.run(plan)
         if first.digest != again.digest:
-            report.broken.append(_differ(first, again))
+            self.report.broken.append(_differ(first, again))
+            return False
+        if masked := masked_by_chance(self._prepared, steps, first):
+            self._prepared = replace(self._prepared, masked=masked)
+        else:
+            known = Reference(again, self._rules, self._prepared.primaries)
+            self._references[msgspec.json.encode(steps)] = known
+        return True
+
+    def _does_something(self, reference: Reference) -> bool:
+        return bool(reference.run.effects) or "O13" in self._without
+
+    def _undisturbed(self, plan: Plan, reference: Reference) -> None:
+        """Judge a plan without faults: with probes after every step, and against fresh starts."""
+        if _is_settled(reference.run) and not self._does_something(reference):
+            did = "; ".join(map(str, plan.steps))
+            nothing = Finding("O13", f"it does nothing at all in these steps: {did}")
+            self.report.failures.append(Failure(plan, (nothing,), reference.run))
             return
-        masked = masked_by_chance(self._prepared, steps, first)
-        self._prepared = replace(self._prepared, masked=masked)
-        reference = self._reference(steps)
-        report.reference = reference.run
-        if not all(point.is_settled for point in reference.run.checkpoints):
-            self._judge(plan, reference.run, reference)  # nothing else can be learned
-            report.reference = None
-            return
-        if not reference.run.effects and "O13" not in self._without:
-            nothing = Finding("O13", f"it does nothing at all in these steps: {'; '.join(map(str, steps))}")
-            report.failures.append(Failure(plan, (nothing,), reference.run))
-            report.reference = None
-            return
-        if self._only and "none" not in self._only:
-            return
-        probed = self._prepared.run(plan, probe_always=True)
-        report.plans += 5
-        self._judge(plan, probed, reference, also=self._fresh_starts(reference))
+        self.report.plans += 4  # twice as it is, and with other seeds
+        self._try(plan)
 
     def _reference(self, steps: tuple[Step, ...]) -> Reference:
         key = msgspec.json.encode(steps)
         found = self._references.get(key)
         if found is None:
             run = self._prepared.run(Plan(steps, (), self._seed))
-            found = self._references[key] = Reference(run, self._rules, self._primaries)
+            found = self._references[key] = Reference(run, self._rules, self._prepared.primaries)
         return found
 
-    def _fresh_starts(self, reference: Reference) -> list[Finding]:
-        return [] if "O4" in self._without else fresh_starts_of(self._prepared, reference, self.report)
-
-    def _plans(self, reference: Run, steps: tuple[Step, ...], *, is_exhaustive: bool) -> Iterator[Plan]:
+    def _plans(self, steps: tuple[Step, ...], *, is_exhaustive: bool) -> Iterator[Plan]:
+        reference = self.report.reference
+        if reference is None:
+            return iter(())
         report = self.report
         listed = list(singles(reference, steps, only=self._only))
         report.total = len(listed)
@@ -272,75 +339,108 @@ class _Proof:
             return chain(thinned(listed, self._most_of_class), thinned(list(more), self._most_of_class))
         return chain(listed, more, () if self._only else by_chance(reference, steps, seed=self._seed))
 
-    def _try(self, plan: Plan) -> None:
+    def _try(self, plan: Plan, *, twice: bool = False) -> None:
         reference = self._reference(plan.steps)
-        run = self._prepared.run(plan, reference=reference.run)
+        run = self._run(plan, reference)
         self.report.plans += 1
-        if self.report.plans % AGAIN == 0:
-            again = self._prepared.run(plan, reference=reference.run)
-            if again.digest != run.digest:
-                self.report.broken.append(_differ(run, again))
-        self._judge(plan, run, reference)
+        twice = twice or plan.id not in self._met or self.report.plans % AGAIN == 0
+        self._met.add(plan.id)
+        self._judge(plan, run, reference, twice=twice)
         self._on_plan(self.report)
         if self.report.plans % 200 == 0:
             gc.collect()
 
-    def _judge(self, plan: Plan, run: Run, reference: Reference, also: Sequence[Finding] = ()) -> None:
+    def _run(self, plan: Plan, reference: Reference) -> Run:
+        """One run; without faults it is probed after every step."""
+        if plan.faults:
+            return self._prepared.run(plan, reference=reference.run)
+        return self._prepared.run(plan, probe_always=True)
+
+    def _found(self, run: Run, reference: Reference) -> list[Finding]:
+        findings = judge(run, reference, without=self._without)
+        if not run.plan.faults and "O4" not in self._without:
+            findings += fresh_starts_of(self._prepared, reference)
+        return findings
+
+    def _judge(self, plan: Plan, run: Run, reference: Reference, *, twice: bool) -> None:
         report, cell = self.report, cell_of(plan)
-        findings = [*judge(run, reference, without=self._without), *also]
-        wrong = [finding for finding in findings if finding.oracle != "O13"]
-        if wrong:
-            known = reference.run if plan.faults else None
-            again = self._prepared.run(
-                plan, reference=known, probe_always=run is not reference.run and not plan.faults
-            )
-            if again.digest != run.digest:
-                report.broken.append(_differ(run, again))
-                return
-            report.cells[cell] = "failed"
-            report.failures.append(Failure(plan, tuple(wrong), run, is_warning=_is_excused(plan, wrong)))
-        elif findings:
-            report.inconclusive.append(f"{plan}: {findings[0].what}")
-            if report.cells.get(cell) == "open":
-                report.cells[cell] = "inconclusive"
-        elif plan.faults:
-            report.cells[cell] = "ok"
+        findings = self._found(run, reference)
+        wrong = real(findings)
+        is_warning = is_excused(plan, wrong)
+        is_new = bool(wrong) and not (is_warning and report.cells.get(cell) == "warned")
+        if (twice or is_new) and not self._is_the_same(run, reference):
+            return
+        if findings and not wrong:
+            report.inconclude(plan, cell, findings[0].what)
+            return
+        report.proven += 1
+        if is_new:
+            report.failures.append(Failure(plan, wrong, run, is_warning, (cell,), reference.run))
+        report.mark(plan, cell, "ok" if not wrong else "warned" if is_warning else "failed")
+
+    def _is_the_same(self, run: Run, reference: Reference) -> bool:
+        """Whether another run of the same plan is the same; said to be broken, if not."""
+        again = self._run(run.plan, reference)
+        if again.digest != run.digest:
+            self.report.broken.append(_differ(run, again))
+        return again.digest == run.digest
 
     def once(self, plan: Plan) -> Report:
         """One plan alone."""
         began = time.process_time()
         self.report.steps = plan.steps
-        self._prepared.run(plan)  # as ever, the first is not like the others
-        reference = self._reference(plan.steps)
-        run = self._prepared.run(plan, reference=reference.run if plan.faults else None)
-        self.report.plans += 2
-        self._judge(plan, run, reference)
+        if self._learn(plan.steps):
+            reference = self._reference(plan.steps)
+            self.report.reference = reference.run
+            if plan.faults:
+                self._try(plan, twice=True)
+            else:
+                self._undisturbed(plan, reference)
         self.report.seconds = time.process_time() - began
         return self.report
 
     # ---- smaller
 
-    def shrink(self, failure: Failure) -> Failure:
+    def _shrink_all(self, deadline: float) -> None:
+        """Make what failed smaller, what is more than a warning first; what is the same then is told once."""
+        found: dict[tuple[bytes, str], Failure] = {}
+        for failure in sorted(self.report.failures, key=lambda each: each.is_warning):
+            small = self._shrunk(failure, deadline)
+            key = (msgspec.json.encode(small.plan), small.first.oracle)
+            known = found.get(key)
+            found[key] = small if known is None else replace(known, cells=known.cells + small.cells)
+        self.report.failures[:] = found.values()
+
+    def _shrunk(self, failure: Failure, deadline: float) -> Failure:
         """The same failure, with as few faults and steps as show it."""
-        best, oracle = failure, failure.first.oracle
-        changed = True
-        while changed:
-            changed = False
-            for plan in _smaller(best.plan):
-                found = self._fails(plan, oracle)
-                if found is not None:
-                    best, changed = found, True
-                    break
+        best = failure
+        while smaller := self._next(best, deadline):
+            best = smaller
+        if best is not failure and not self._is_the_same(best.run, self._reference(best.plan.steps)):
+            return failure
         return best
 
-    def _fails(self, plan: Plan, oracle: str) -> Failure | None:
-        reference = self._reference(plan.steps)
-        run = self._prepared.run(plan, reference=reference.run)
-        findings = judge(run, reference, without=self._without)
-        wrong = tuple(finding for finding in findings if finding.oracle != "O13")
-        if any(finding.oracle == oracle for finding in wrong) and len(run.fired) == len(plan.faults):
-            return Failure(plan, wrong, run, is_warning=_is_excused(plan, wrong))
+    def _next(self, failure: Failure, deadline: float) -> Failure | None:
+        for plan in smaller(failure.plan) if failure.first.oracle != "O13" else ():
+            if time.process_time() > deadline:
+                return None
+            if found := self._fails(plan, failure):
+                return found
         return None
+
+    def _fails(self, plan: Plan, failure: Failure) -> Failure | None:
+        """How it fails by the same oracle, and because of the faults; None if it does not."""
+        reference = self._reference(plan.steps)
+        if plan.faults and not _can_strike(plan, reference.run):
+            return None
+        run = self._run(plan, reference)
+        findings = self._found(run, reference)
+        wrong = real(findings)
+        is_same = any(each.oracle == failure.first.oracle for each in wrong)
+        has_struck = wrong == tuple(findings) and len(run.fired) == len(plan.faults)
+        if not is_same or not has_struck or is_excused(plan, wrong) != failure.is_warning:
+            return None
+        return Failure(plan, wrong, run, failure.is_warning, failure.cells, reference.run)
 
 
 def masked_by_chance(prepared: Prepared, steps: tuple[Step, ...], first: Run | None = None) -> Masked:
@@ -354,7 +454,7 @@ def masked_by_chance(prepared: Prepared, steps: tuple[Step, ...], first: Run | N
     return masked
 
 
-def fresh_starts_of(prepared: Prepared, reference: Reference, report: Report | None = None) -> list[Finding]:
+def fresh_starts_of(prepared: Prepared, reference: Reference) -> list[Finding]:
     """O4: each state that the steps lead to, against a fresh start with the same spec."""
     found: list[Finding] = []
     known: dict[bytes, Run] = {}
@@ -370,8 +470,6 @@ def fresh_starts_of(prepared: Prepared, reference: Reference, report: Report | N
         fresh = known.get(key)
         if fresh is None:
             fresh = known[key] = prepared.run(Plan(wanted, (), reference.run.plan.seed))
-            if report is not None:
-                report.plans += 1
         found += fresh_start(point, fresh)
         if found:
             break
@@ -387,16 +485,58 @@ def _is_helped(run: Run, moment: float, primaries: frozenset[str]) -> bool:
     )
 
 
-def _is_excused(plan: Plan, findings: Iterable[Finding]) -> bool:
-    return plan.is_hostile and not any(finding.is_grave for finding in findings)
+def real(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """What is wrong with the operator, and not with the plan."""
+    return tuple(finding for finding in findings if finding.oracle != "O13")
 
 
-def _smaller(plan: Plan) -> Iterator[Plan]:
+def is_excused(plan: Plan, findings: Sequence[Finding]) -> bool:
+    """Whether it is a warning only: more than an operator must bear, and nothing was destroyed."""
+    return bool(findings) and plan.is_hostile and not any(finding.is_grave for finding in findings)
+
+
+def _is_settled(run: Run) -> bool:
+    return all(point.is_settled for point in run.checkpoints)
+
+
+def _refused(run: Run) -> dict[int, str]:
+    """Which of the user's steps were refused, and how."""
+    refused: dict[int, str] = {}
+    taken = 0
+    for line in run.lines:
+        if line.lane != "user":
+            continue
+        if line.what.startswith("refused with "):
+            refused[taken - 1] = line.what
+        else:
+            taken += 1
+    return refused
+
+
+def smaller(plan: Plan) -> Iterator[Plan]:
+    """Plans with a fault less, or a step less.
+
+    What happened in a step no longer happens without it, so what a fault waits for may come sooner: it is
+    tried at all places up to its own.
+    """
     if len(plan.faults) > 1:
         for number in range(len(plan.faults)):
             yield msgspec.structs.replace(plan, faults=plan.faults[:number] + plan.faults[number + 1 :])
     for number in reversed(range(1, len(plan.steps))):
-        yield msgspec.structs.replace(plan, steps=plan.steps[:number] + plan.steps[number + 1 :])
+        steps = plan.steps[:number] + plan.steps[number + 1 :]
+        for by in range(max((fault.at.nth for fault in plan.faults), default=1)):
+            faults = tuple(_sooner(fault, by) for fault in plan.faults)
+            yield msgspec.structs.replace(plan, steps=steps, faults=faults)
+
+
+def _sooner(fault: AnyFault, by: int) -> AnyFault:
+    return msgspec.structs.replace(fault, at=At(fault.at.what, max(1, fault.at.nth - by)))
+
+
+def _can_strike(plan: Plan, reference: Run) -> bool:
+    """Whether all is well without the faults, and it comes to the first of them."""
+    places = {*(effect.at for effect in reference.effects), *reference.events}
+    return _is_settled(reference) and any(fault.at in places for fault in plan.faults)
 
 
 def _living(run: Run, moment: float) -> list[Any]:

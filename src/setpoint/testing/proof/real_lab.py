@@ -14,25 +14,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import AsyncExitStack, ExitStack
-from types import TracebackType
-from typing import Any, NoReturn, Self, cast
+from pathlib import Path
+from typing import Any, NoReturn, Self
 
+from setpoint.api.meta import is_true
 from setpoint.api.names import Resource
-from setpoint.client.client import Client, ignore_not_found
+from setpoint.client.client import Client
 from setpoint.client.config import Config
-from setpoint.errors import AlreadyExists
 from setpoint.kube.apiextensions.v1 import CustomResourceDefinition
 from setpoint.testing.faults import Faults
 from setpoint.testing.node import Node
 from setpoint.testing.proof.cloud import Cloud
 from setpoint.testing.proof.lab import Lab, Nothing
 from setpoint.testing.proof.plans import AnyFault
-from setpoint.testing.proof.process import Subject, make_task, maker
 from setpoint.testing.proof.real_proof import SKIPPED
 from setpoint.testing.proof.real_world import Ground, RealWorld
-from setpoint.testing.proof.trace import Run
-from setpoint.testing.proof.world import World
+from setpoint.testing.proof.trace import USER
 from setpoint.testing.waiting import eventually
 
 LONGEST = 60.0  # seconds that a test may wait for
@@ -48,8 +45,10 @@ class RealLab(Lab):
         unavailable: Callable[[str], NoReturn],
         clouds: tuple[Cloud, ...] = (),
         node: bool = False,
+        folder: Path = Path(),
+        update: bool = False,
     ) -> None:
-        super().__init__(clouds=clouds)
+        super().__init__(clouds=clouds, folder=folder, update=update)
         self._config = config
         self._unavailable = unavailable
         self._has_node = node
@@ -58,18 +57,10 @@ class RealLab(Lab):
         return f"<RealLab on {self._config.server}>"
 
     def __enter__(self) -> Self:
-        self._stack = ExitStack()
-        self._open = AsyncExitStack()
-        self._runner = self._stack.enter_context(asyncio.Runner())
-        self._runner.get_loop().set_task_factory(make_task)
-        try:
-            self.wait(self._begin())
-        except BaseException:
-            self.__exit__(None, None, None)
-            raise
+        self._start(asyncio.Runner(), self._begin_there())
         return self
 
-    async def _begin(self) -> None:
+    async def _begin_there(self) -> Client:
         way = await self._open.enter_async_context(Faults.of(self._config))
         admin = Client(self._config, transport=way, on_warning=lambda _text: None)
         resources: dict[tuple[str, str], Resource] = {}
@@ -79,42 +70,22 @@ class RealLab(Lab):
         if self._has_node:
             await self._open.enter_async_context(Node(admin))
         bounds = await self._open.enter_async_context(self._ground.namespace())
-        self.trace = Run(self.trace.plan)
-        self._real = RealWorld(self._ground, self.trace.plan, self.trace, bounds)
-        self._world = cast("World", self._real)  # as far as a lab asks
+        self._world = self._real = RealWorld(self._ground, self.trace.plan, self.trace, bounds)
         await self._open.enter_async_context(self._real.running())
-        self.client = Client(transport=self._real.transport(), on_warning=lambda _text: None)
+        return Client(transport=self._real.transport(), field_manager=USER, on_warning=lambda _text: None)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            self.wait(self._open.aclose())
-        finally:
-            self._stack.close()
+    def _define(self, crds: list[dict[str, Any]]) -> None:
+        self.wait(self._serve(crds))
 
-    def run(self, operator: Subject | Callable[[], Subject], *, crds: bool = True) -> None:
-        """Start an operator, with the definitions of its kinds."""
-        make = maker(operator)
-        self.wait(self._define(make().crds() if crds else []))
-        self.wait(self._real.host(make))
-        self.settle()
-
-    async def _define(self, crds: list[dict[str, Any]]) -> None:
+    async def _serve(self, crds: list[dict[str, Any]]) -> None:
         admin = self._ground.client
         for crd in crds:
             name = crd["metadata"]["name"]
-            try:
-                await admin.create(crd)
-            except AlreadyExists:
-                found = await admin.get(CustomResourceDefinition, name)
-                crd["metadata"]["resourceVersion"] = found.metadata.resource_version
-                await admin.update(crd)
+            await admin.apply(crd, force=True)
 
             async def established(name: str = name) -> bool:
-                found = await ignore_not_found(admin.get(CustomResourceDefinition, name))
-                conditions = [] if found is None else found.status.conditions or []
-                return any(each.type == "Established" and each.status == "True" for each in conditions)
+                found = await admin.get(CustomResourceDefinition, name)
+                return is_true(found.status.conditions or [], "Established")
 
             await eventually(established, timeout=LONGEST, what=f"{name} is established")
         await admin.discovery.refresh()

@@ -1,7 +1,7 @@
 """Proves an operator on a real cluster: the same faults on its way there, and real time.
 
     report = prove_on_cluster(make, Config.load(), budget=300)
-    assert report.is_good, report
+    assert report.is_good, str(report)
 
 What needs our own server, or time that can be put forward, is left out, and ``report.skipped`` says so by
 class.  A plan takes seconds here and milliseconds in process: prove there first, and then here what a model
@@ -10,7 +10,8 @@ of the cluster may have got wrong.
 Promises:
 
 1. Nothing of anyone else's is written to, and nothing is left: each plan has a namespace of its own, and
-   definitions that were not there are taken away again, unless somebody else has used them meanwhile.
+   definitions that were not there are taken away again, unless somebody else has used them meanwhile.  Of
+   several proofs at once on one cluster, the last to end takes them away.
 2. A cluster that is not on this machine is not touched unless ``anywhere`` says so.
 3. It does not begin where another operator already sees to objects of the kind, for the two would fight.
 4. Real clusters are not deterministic: what fails is run again, and is a failure only if it fails again.
@@ -23,6 +24,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
+import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -39,15 +41,16 @@ from setpoint.kube.apiextensions.v1 import CustomResourceDefinition
 from setpoint.kube.core.v1 import Namespace
 from setpoint.testing.faults import Faults
 from setpoint.testing.proof.cloud import Cloud
-from setpoint.testing.proof.oracles import Finding, Reference, Rules, judge
+from setpoint.testing.proof.oracles import Reference, Rules, ids, judge
 from setpoint.testing.proof.plans import Create, Freeze, Pass, Plan, Step
 from setpoint.testing.proof.process import Subject, make_task, maker
-from setpoint.testing.proof.prove import usual_steps_of
-from setpoint.testing.proof.real_world import LABEL, Ground
-from setpoint.testing.proof.report import Failure, Report, as_text
+from setpoint.testing.proof.prove import CLASSES, checked, is_excused, real, usual_steps_of
+from setpoint.testing.proof.real_world import LABEL, PREFIX, Ground
+from setpoint.testing.proof.report import WIDTH, Failure, Report, as_text
 from setpoint.testing.proof.states import varying
 from setpoint.testing.proof.sweep import cell_of, singles
 from setpoint.testing.proof.trace import Run
+from setpoint.testing.proof.world import Prepared
 from setpoint.testing.waiting import eventually
 
 BUDGET: Final = 300.0
@@ -67,15 +70,15 @@ SKIPPED: Final = {
 }
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class RealReport(Report):
     """What came of it; ``seconds`` are of the clock on the wall."""
 
     cluster: str = ""
     skipped: dict[str, str] = field(default_factory=dict)  # classes of faults, and why they were left out
 
-    def __str__(self) -> str:
-        first, *rest = as_text(self).replace(" s of CPU ", f" s on {self.cluster} ", 1).split("\n")
+    def text(self, width: int = WIDTH) -> str:
+        first, *rest = as_text(self, width).replace(" s of CPU ", f" s on {self.cluster} ", 1).split("\n")
         reasons: dict[str, list[str]] = {}
         for name, why in self.skipped.items():
             reasons.setdefault(why, []).append(name)
@@ -128,7 +131,10 @@ def prove_on_cluster(
     if at_once > 1 and clouds:
         raise ValueError("plans share their clouds: with clouds, only one is run at once")
     make = maker(operator)
-    chosen = tuple(steps) if steps is not None else usual_steps_of(make, example, seed=seed)
+    classes, oracles = checked(only, CLASSES, "class of faults"), checked(without, ids(), "oracle")
+    if steps is None:
+        steps = usual_steps_of(Prepared.of(make, clouds=clouds), example, seed=seed)
+    chosen = tuple(steps)
     proof = _Proof(
         make,
         config,
@@ -137,8 +143,8 @@ def prove_on_cluster(
         RealReport(make().name, chosen, cluster=config.server),
         clouds=tuple(clouds),
         seed=seed,
-        only=frozenset(only),
-        without=frozenset(without),
+        only=classes,
+        without=oracles,
     )
     disabled = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
@@ -174,6 +180,7 @@ class _Proof:
         self._seed = seed
         self._only = only
         self._without = without
+        self._id = secrets.token_hex(4)
         self.report = report
 
     async def run(
@@ -201,7 +208,7 @@ class _Proof:
                         on_plan(report)
                         if (
                             time.monotonic() - began > budget
-                            or len(report.failures) >= most_failures
+                            or len(report.alarms) >= most_failures
                             or (most_plans is not None and report.plans >= most_plans)
                         ):
                             return
@@ -220,12 +227,10 @@ class _Proof:
         client = Client(self._config, transport=way, on_warning=lambda _text: None)
         made: list[str] = []
         try:
-            for crd in self._make().crds():
-                try:
-                    await client.create(crd)
-                    made.append(crd["metadata"]["name"])
-                except AlreadyExists:
-                    pass  # theirs; it is used as it is, and stays
+            await client.create(self._sign())
+            made += [
+                crd["metadata"]["name"] for crd in self._make().crds() if await self._define(client, crd)
+            ]
             for name in made:
                 await self._is_served(client, name)
             await client.discovery.refresh()
@@ -243,9 +248,27 @@ class _Proof:
                 frozenset(map(str, primaries)),
                 inside=self._namespace(),
                 clouds=self._clouds,
+                proof=self._id,
             )
         finally:
             await self._leave(client, made)
+
+    def _sign(self) -> Namespace:
+        """An empty namespace, by which other proofs on the cluster know that this one goes on."""
+        sign = Namespace()
+        sign.metadata.name, sign.metadata.labels = f"{PREFIX}{self._id}", {LABEL: self._id}
+        return sign
+
+    async def _define(self, client: Client, crd: dict[str, Any]) -> bool:
+        """Have a definition be there; whether a proof has made it.  Any other is used as it is, and stays."""
+        metadata = crd["metadata"]
+        labels = {**(metadata.get("labels") or {}), LABEL: self._id}
+        try:
+            await client.create({**crd, "metadata": {**metadata, "labels": labels}})
+        except AlreadyExists:
+            found = await client.get(CustomResourceDefinition, metadata["name"])
+            return LABEL in (found.metadata.labels or {})
+        return True
 
     @staticmethod
     async def _is_served(client: Client, name: str) -> None:
@@ -284,21 +307,27 @@ class _Proof:
         """Wait until our namespaces are gone, and take our definitions away."""
 
         async def gone() -> bool:
-            return not await client.list(Namespace, labels=LABEL)
+            return not await client.list(Namespace, labels={LABEL: self._id})
 
         with suppress(AssertionError, SetpointError):
+            await ignore_not_found(client.delete(Namespace, f"{PREFIX}{self._id}"))
             await eventually(gone, timeout=_PATIENCE, what="the namespaces of the proof are gone")
+        if any(await client.list(Namespace, labels=LABEL)):
+            return  # of another proof, which takes the definitions away when it ends
         for name in made:
             with suppress(NotFound):
                 found = await client.get(CustomResourceDefinition, name)
                 kind = untyped(f"{found.spec.group}/{found.spec.versions[0].name}", found.spec.names.kind)
-                if others := [each for each in await client.list(kind) if not _is_ours(each)]:
+                if others := [each for each in await client.list(kind) if not self._is_ours(each)]:
                     self.report.inconclusive.append(
                         f"the definition {name} stays: by now there are {len(others)} objects of others"
                     )
                     continue
                 await client.delete(CustomResourceDefinition, name)
                 await self._is_gone(client, name)
+
+    def _is_ours(self, obj: dict[str, Any]) -> bool:
+        return str(obj["metadata"].get("namespace", "")).startswith(f"{PREFIX}{self._id}")
 
     @staticmethod
     async def _is_gone(client: Client, name: str) -> None:
@@ -334,10 +363,10 @@ class _Proof:
         report.plans += 3
         report.reference = run
         reference = Reference(run, self._rules, ground.primaries)
-        found = [each for each in judge(run, reference, without=self._without) if each.oracle != "O13"]
-        if found:
-            report.failures.append(Failure(plan, tuple(found), run))
+        if found := real(judge(run, reference, without=self._without)):
+            report.failures.append(Failure(plan, found, run))
             return None
+        report.proven += not self._only or "none" in self._only
         return reference
 
     def _plans(self, reference: Run) -> Iterator[Plan]:
@@ -361,36 +390,26 @@ class _Proof:
         run = await ground.run(plan, reference=reference.run)
         report.plans += 1
         findings = judge(run, reference, without=self._without)
-        wrong = _wrong(findings)
+        wrong = real(findings)
         if wrong:
             again = await ground.run(plan, reference=reference.run)
             report.plans += 1
-            confirmed = _wrong(judge(again, reference, without=self._without))
-            if report.cells.get(cell) == "failed":
-                return  # another plan of the same sort was quicker
-            if {each.oracle for each in wrong} & {each.oracle for each in confirmed}:
-                report.cells[cell] = "failed"
-                is_warning = plan.is_hostile and not any(each.is_grave for each in confirmed)
-                report.failures.append(Failure(plan, confirmed, again, is_warning=is_warning))
+            confirmed = real(judge(again, reference, without=self._without))
+            if not {each.oracle for each in wrong} & {each.oracle for each in confirmed}:
+                report.inconclude(plan, cell, f"it failed once and then no more: {wrong[0]}")
                 return
-            report.inconclusive.append(f"{plan}: it failed once and then no more: {wrong[0]}")
+            report.proven += 1
+            is_warning = is_excused(plan, confirmed)
+            if report.cells.get(cell) not in ("failed", "warned" if is_warning else "failed"):
+                report.failures.append(Failure(plan, confirmed, again, is_warning, (cell,), reference.run))
+            report.mark(plan, cell, "warned" if is_warning else "failed")
         elif findings:
-            report.inconclusive.append(f"{plan}: {findings[0].what}")
+            report.inconclude(plan, cell, findings[0].what)
         else:
-            report.cells[cell] = "ok"
-            return
-        if report.cells.get(cell) == "open":
-            report.cells[cell] = "inconclusive"
+            report.proven += 1
+            report.mark(plan, cell, "ok")
 
 
 def _alone(plan: Plan) -> Plan:
     """One process, and no election."""
     return Plan(plan.steps, plan.faults, plan.seed)
-
-
-def _wrong(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    return tuple(each for each in findings if each.oracle != "O13")
-
-
-def _is_ours(obj: dict[str, Any]) -> bool:
-    return str(obj["metadata"].get("namespace", "")).startswith("setpoint-proof-")

@@ -38,7 +38,7 @@ from setpoint.net.transport import Request as HttpRequest
 from setpoint.net.transport import Transport
 from setpoint.server.storage.protocol import Place
 from setpoint.testing.asked import Asked
-from setpoint.testing.proof.any_world import AnyWorld, now
+from setpoint.testing.proof.any_world import AnyWorld, may_step_fail, now
 from setpoint.testing.proof.cloud import Cloud
 from setpoint.testing.proof.confined import Bounds, Confined, Told
 from setpoint.testing.proof.director import Director
@@ -63,7 +63,7 @@ from setpoint.testing.proof.trace import USER, Checkpoint, Run, State
 from setpoint.testing.virtual_time import LoopClock
 
 LABEL: Final = "proof.setpoint.dev/run"
-_PREFIX: Final = "setpoint-proof-"
+PREFIX: Final = "setpoint-proof-"
 _STILL = 1.0  # seconds without a write, after which it is still
 _PATIENCE = 90.0  # seconds after which what is not still never will be
 _SEEN = 5.0  # who is looked at again within this is waited for
@@ -84,13 +84,14 @@ class Ground:
     masked: Masked = frozenset()
     followed: frozenset[str] | None = None  # resources in which anything is known to happen; None: all
     strayed: list[str] = field(default_factory=list)
+    proof: str = field(default_factory=lambda: secrets.token_hex(4))  # of several on one cluster, which
 
     @asynccontextmanager
     async def namespace(self) -> AsyncIterator[Bounds]:
         """A namespace for one run."""
-        name = _PREFIX + secrets.token_hex(5)
+        name = f"{PREFIX}{self.proof}-{secrets.token_hex(4)}"
         made = Namespace()
-        made.metadata.name, made.metadata.labels = name, {LABEL: name.removeprefix(_PREFIX)}
+        made.metadata.name, made.metadata.labels = name, {LABEL: self.proof}
         await self.client.create(made)
         try:
             yield Bounds(self.inside, name, self.resources)
@@ -157,7 +158,7 @@ class RealWorld(AnyWorld):
                 if self._is_probed and self._plan.is_racy and reference and self._is_of_primary(step):
                     continue
                 await self._let_go(step)
-                await self.act((step,), USER)
+                await self.take(step)
                 await self._checkpoint(number, str(step), probe=probe_always)
                 if not self._run.checkpoints[-1].is_settled:
                     break
@@ -219,6 +220,7 @@ class RealWorld(AnyWorld):
     async def _checkpoint(self, number: int, what: str, *, probe: bool) -> None:
         began, looks, requests = now(), len(self._run.looks), self._run.requests
         self._is_last = number == len(self._plan.steps)
+        may_fail = may_step_fail(self._plan, number)
         why_not = await self._settle()
         self._note_writes()
         point = Checkpoint(
@@ -226,17 +228,17 @@ class RealWorld(AnyWorld):
             what,
             began,
             now(),
-            not why_not,
-            why_not,
+            may_fail or not why_not,
+            "" if may_fail else why_not,
             self.state(),
             len(self._run.looks) - looks,
             self._run.requests - requests,
             len(self._run.writes),
-            bool(self._director.holding),
+            bool(may_fail or self._director.holding),
         )
         self._run.checkpoints.append(point)
         self._run.line(now(), "world", f"still after {what}" if not why_not else f"not still: {why_not}")
-        if not why_not and number and (probe or (self._plan.faults and self._director.is_over)):
+        if not (why_not or may_fail) and number and (probe or (self._plan.faults and self._director.is_over)):
             point.restless = await self._probe(point, is_last=probe or self._is_last)
             self._note_writes()
 
@@ -320,9 +322,8 @@ class RealWorld(AnyWorld):
 
     async def host(self, make: Callable[[], Subject]) -> None:
         """Run one more operator."""
-        self._make = make
         self.mirror.manager = make().name
-        self._start()
+        self._start(make)
 
     async def settle(self, patience: float) -> str:
         del patience  # of a world in which an hour takes no time
@@ -340,7 +341,7 @@ class RealWorld(AnyWorld):
 
     # ---- processes
 
-    def _start(self) -> Process:
+    def _start(self, make: Callable[[], Subject] | None = None) -> Process:
         self._started += 1
         by = f"operator {self._started}"
         way = Confined(self._ground.way, self._bounds, self._told, is_disturbed=True)
@@ -349,7 +350,7 @@ class RealWorld(AnyWorld):
         began = datetime.now(UTC) - timedelta(seconds=now())
         process = Process(
             self._started,
-            self._make,
+            make or self._make,
             seam,
             LoopClock(began),
             self._run,
@@ -370,7 +371,7 @@ class RealWorld(AnyWorld):
         if isinstance(fault, Crash):
             await self.act(fault.down, USER)
             await asyncio.sleep(fault.away)
-        self._start()
+        self._start(process.make)
 
     # ---- what faults may ask for
 

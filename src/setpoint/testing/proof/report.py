@@ -1,31 +1,42 @@
 """Tells what came of a proof: for people, for JUnit, and as one page of HTML.
 
-A failure is told as a story in four columns (the user, the operator, what it saw, the server), of which only
-what has to do with the failure is shown.  Pure; the files are written by ``cli/prove.py``.
+A failure is told as a story in four columns (the user, the operator, what it saw, the server).  Of all that
+happened only the causal slice is shown: what was done to, seen of and decided about the objects that are
+found wrong or that a fault struck, their owners and what they own; and every fault, death and start.
+
+Pure; the files are written by ``cli/prove.py``.
 """
 
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable
+import re
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
 import msgspec
 
+from setpoint.testing.proof.kept import How
 from setpoint.testing.proof.oracles import Finding
 from setpoint.testing.proof.plans import Plan, Step, write_plan
-from setpoint.testing.proof.sweep import Cell, cell_of
-from setpoint.testing.proof.trace import Line, Run
+from setpoint.testing.proof.states import difference
+from setpoint.testing.proof.sweep import Cell
+from setpoint.testing.proof.trace import Line, Run, Written
 
 _SHOWN = 40  # lines of a story
+WIDTH: Final = 110  # of a story, where nobody says
 _STYLE = """<style>
 body{font:15px system-ui;margin:2em auto;max-width:75em;padding:0 1em}
 pre,td{font:13px ui-monospace,monospace}td{padding:2px 8px;vertical-align:top}
-tr.fault{background:#fde8e8}h2{margin-top:2em}.ok{color:#176b2c}.failed{color:#b00020}
+tr.fault{background:#fde8e8}h2{margin-top:2em}.ok{color:#176b2c}.failed{color:#b00020}.warned{color:#8a5a00}
 .open,.inconclusive{color:#777}
 </style>"""
 _LANES = ("user", "operator", "view", "server")
+_GROUP = re.compile(r"(?<=[a-z])(?:\.[a-z0-9-]+)+(?=[ /])")  # of a resource: deployments.apps
+_SUBRESOURCE = re.compile(r"/[a-z]+ ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +47,8 @@ class Failure:
     findings: tuple[Finding, ...]
     run: Run
     is_warning: bool = False  # beyond what an operator must bear
+    cells: tuple[Cell, ...] = ()  # in which it was found, before it was made smaller
+    reference: Run | None = None  # the same steps without faults
 
     @property
     def first(self) -> Finding:
@@ -45,7 +58,7 @@ class Failure:
         return f"{self.first} · {self.plan}"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Report:
     """What came of it."""
 
@@ -55,10 +68,12 @@ class Report:
     broken: list[str] = field(default_factory=list)  # our own failures: two runs of one plan differed
     inconclusive: list[str] = field(default_factory=list)
     plans: int = 0
+    proven: int = 0  # plans of which it is known what came of them
     seconds: float = 0.0  # of this process's CPU
     total: int = 0  # plans with one fault that there are
-    cells: dict[Cell, str] = field(default_factory=dict)  # "ok", "failed", "inconclusive", "open"
+    cells: dict[Cell, str] = field(default_factory=dict)  # "ok", "failed", "warned", "inconclusive", "open"
     reference: Run | None = None
+    how: How = field(default_factory=How)  # what the proof was told
 
     @property
     def alarms(self) -> list[Failure]:
@@ -67,22 +82,39 @@ class Report:
 
     @property
     def is_good(self) -> bool:
-        return not self.alarms and not self.broken
+        """Whether something was proven, and nothing was found."""
+        return bool(self.proven) and not self.alarms and not self.broken
 
     @property
     def covered(self) -> int:
-        return sum(state in ("ok", "failed") for state in self.cells.values())
+        return sum(state in ("ok", "failed", "warned") for state in self.cells.values())
+
+    def mark(self, plan: Plan, cell: Cell, state: str) -> None:
+        """What came of a plan of this cell: the worst of all its plans counts."""
+        order = ("failed", "warned", "ok", "inconclusive", "open")
+        if plan.faults:
+            self.cells[cell] = min(state, self.cells.get(cell, "open"), key=order.index)
+
+    def inconclude(self, plan: Plan, cell: Cell, why: str) -> None:
+        self.inconclusive.append(f"{plan}: {why}")
+        self.mark(plan, cell, "inconclusive")
+
+    def text(self, width: int = WIDTH) -> str:
+        """All of it, for a terminal."""
+        return as_text(self, width)
 
     def __str__(self) -> str:
-        return as_text(self)
+        return self.text()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {_summary(self)}>"
 
 
-def as_text(report: Report) -> str:
-    """All of it, for a terminal."""
+def as_text(report: Report, width: int = WIDTH) -> str:
     lines = [_summary(report)]
     lines += [f"BROKEN (our own failure): {broken}" for broken in report.broken]
     for failure in report.failures:
-        lines += ["", *_failure(failure)]
+        lines += ["", *_failure(failure, width)]
     if report.inconclusive:
         lines += ["", f"inconclusive: {len(report.inconclusive)}, the first: {report.inconclusive[0]}"]
     return "\n".join(lines)
@@ -90,7 +122,15 @@ def as_text(report: Report) -> str:
 
 def _summary(report: Report) -> str:
     speed = report.plans / report.seconds if report.seconds else 0.0
-    said = "FAIL" if report.alarms else "BROKEN" if report.broken else "ok"
+    said = (
+        "FAIL"
+        if report.alarms
+        else "BROKEN"
+        if report.broken
+        else "ok"
+        if report.is_good
+        else "NOTHING PROVEN"
+    )
     warned = len(report.failures) - len(report.alarms)
     return (
         f"{said} {report.operator}: {report.plans} plans in {report.seconds:.1f} s of CPU "
@@ -100,7 +140,7 @@ def _summary(report: Report) -> str:
     )
 
 
-def _failure(failure: Failure) -> list[str]:
+def _failure(failure: Failure, width: int = WIDTH) -> list[str]:
     first = failure.first
     meaning = first.meaning
     said = "WARN" if failure.is_warning else "FAIL"
@@ -114,126 +154,258 @@ def _failure(failure: Failure) -> list[str]:
     also = sorted({finding.oracle for finding in failure.findings[1:]} - {first.oracle})
     if also:
         lines.append(f"  also:   {', '.join(also)}")
-    return [*lines, *(f"  {line}" for line in story(failure.run))]
+    told = columns(_around(causal_of(failure), _SHOWN), width - 2)
+    return [*lines, *(f"  {line}" for line in told)]
 
 
-def story(run: Run, most: int = _SHOWN) -> list[str]:
-    """What happened around the faults, in columns."""
-    lines = [line for line in run.lines if _lane(line) is not None]
+# ---- the story
+
+
+def story(run: Run, most: int = _SHOWN, *, width: int = WIDTH) -> list[str]:
+    """All that happened, in four columns; of much, what is around the first fault."""
+    return columns(_around(run.lines, most), width)
+
+
+def columns(shown: Iterable[Line], width: int) -> list[str]:
+    """Lines in four columns, as wide as they can be."""
+    rows = [(line, _column(line), _short(line.what)) for line in shown]
+    widths = _widths(rows, width - 10)
+    head = " ".join(f"{lane:<{each}}" for lane, each in zip(_LANES, widths, strict=True))
+    out = [f"{'':9} {head.rstrip()}"]
+    for line, column, what in rows:
+        if column is None:
+            out.append(f"{line.time:9.3f} {'***' if line.lane == 'fault' else '---'} {what}")
+            continue
+        before = " " * sum(each + 1 for each in widths[:column])
+        for number, part in enumerate(textwrap.wrap(what, max(8, widths[column]))):
+            out.append(f"{f'{line.time:.3f}' if not number else '':>9} {before}{part}")
+    return out
+
+
+def _widths(rows: Iterable[tuple[Line, int | None, str]], width: int) -> list[int]:
+    """How wide each column is: as its longest text, or its share of what the narrower ones leave."""
+    wanted = [len(lane) for lane in _LANES]
+    for _, column, what in rows:
+        if column is not None:
+            wanted[column] = max(wanted[column], len(what))
+    widths, left = [0] * len(wanted), width - len(wanted) + 1
+    for place, column in enumerate(sorted(range(len(wanted)), key=wanted.__getitem__)):
+        widths[column] = min(wanted[column], max(8, left // (len(wanted) - place)))
+        left -= widths[column]
+    return widths
+
+
+def _around(lines: list[Line], most: int) -> list[Line]:
     struck = next((number for number, line in enumerate(lines) if line.lane == "fault"), 0)
-    start = max(0, struck - most // 4)
-    shown = lines[start : start + most]
-    return [
-        f"{line.time:9.3f}  {'fault' if line.lane == 'fault' else line.lane:<12} {line.what}"
-        for line in shown
-    ]
+    start = max(0, min(struck - most // 4, len(lines) - most))
+    return lines[start : start + most]
 
 
-def _lane(line: Line) -> str | None:
+def _column(line: Line) -> int | None:
+    """Where a line stands; None: across all columns."""
     if line.lane in ("fault", "world"):
-        return line.lane
-    return next((lane for lane in _LANES if line.lane.startswith(lane)), line.lane)
+        return None
+    lane = "user" if line.lane == "other" else line.lane.split(" ")[0]
+    return _LANES.index(lane) if lane in _LANES else 3
 
 
-def as_junit(report: Report) -> str:
-    """One test case per cell."""
-    failed = {_cell(failure): failure for failure in report.failures}
-    cases = []
-    for cell, state in report.cells.items():
-        name = quoteattr(str(cell))
-        failure = failed.get(str(cell))
-        if failure is not None and not failure.is_warning:
-            body = escape("\n".join(_failure(failure)))
-            inner = f"<failure message={quoteattr(str(failure.first))}>{body}</failure>"
-        elif state in ("open", "inconclusive"):
-            inner = f"<skipped message={quoteattr(state)}/>"
-        else:
-            inner = ""
-        cases.append(f"<testcase classname={quoteattr(report.operator)} name={name}>{inner}</testcase>")
-    for failure in report.alarms:
-        if not failure.plan.faults:
-            body = escape("\n".join(_failure(failure)))
-            cases.append(
-                f'<testcase classname={quoteattr(report.operator)} name="without faults">'
-                f"<failure message={quoteattr(str(failure.first))}>{body}</failure></testcase>"
+def _short(what: str) -> str:
+    """Without the groups of resources, which the plan names."""
+    return _GROUP.sub("", what)
+
+
+def causal_of(failure: Failure) -> list[Line]:
+    """The lines that have to do with what was found, or what was struck; all, if that names no object."""
+    run = failure.run
+    writes = [*(failure.reference.writes if failure.reference is not None else ()), *run.writes]
+    places = _family(writes, _named(failure, writes))
+    if not places:
+        return list(run.lines)
+    keys = {place.split(" ", 1)[1] for place in places}
+    names = {key.rpartition("/")[2] for key in keys}
+    return [line for line in run.lines if _is_causal(line, places, keys, names)]
+
+
+def _is_causal(line: Line, places: set[str], keys: set[str], names: set[str]) -> bool:
+    words = line.what.split(" ")
+    if line.lane in ("fault", "world") or line.what in ("starts", "dies"):
+        return line.lane != "world" or line.what.startswith("not still")
+    if line.lane in ("user", "other"):
+        return any(word.rstrip(":") in names for word in words) or line.what.endswith(" pass")
+    if words[0] == "reconcile":
+        return len(words) > 2 and words[2] in keys
+    return any(_is_of(place, line) for place in places)
+
+
+def _is_of(place: str, line: Line) -> bool:
+    """Whether a line is about an object; what the server is to name is known by its beginning."""
+    words = line.what.split(" ")
+    if len(words) < 2:
+        return False
+    if line.lane == "server":
+        about = _place(words[1], *words[2:4])
+    elif line.lane.startswith(("operator", "view")):
+        about = _place(words[1].partition("/")[0], words[2] if len(words) > 2 else "")
+    else:
+        about = _place(line.lane, words[1])
+    return about == place or (about.endswith("*") and place.startswith(about[:-1]))
+
+
+def _place(resource: str, *key: str) -> str:
+    return f"{resource} {'/'.join(key).lstrip('/')}"
+
+
+def _named(failure: Failure, writes: Iterable[Written]) -> set[str]:
+    """The objects that findings speak of, and those at which a fault waits."""
+    texts = [text for finding in failure.findings for text in (finding.what, *finding.details)]
+    texts += [_SUBRESOURCE.sub(" ", fault.at.what) for fault in failure.plan.faults]
+    said = " ".join(f"{text} " for text in texts)
+    places = {_place(write.resource, write.namespace, write.name) for write in writes}
+    return {place for place in places if re.search(rf"(?<![\w.]){re.escape(place)}(?![\w.-])", said)}
+
+
+def _family(writes: Iterable[Written], places: set[str]) -> set[str]:
+    """With their owners, those of these, and so on; and with what they own."""
+    called: dict[str, str] = {}
+    owners: dict[str, set[str]] = {}
+    for write in writes:
+        metadata = msgspec.json.decode(write.data).get("metadata") or {}
+        place = _place(write.resource, write.namespace, write.name)
+        if isinstance(metadata, dict) and metadata.get("uid"):
+            called[metadata["uid"]] = place
+            owners.setdefault(place, set()).update(
+                each["uid"] for each in metadata.get("ownerReferences") or ()
             )
+    above = {place: {called[uid] for uid in uids if uid in called} for place, uids in owners.items()}
+    family, more = set(places), set(places)
+    while more:
+        more = {owner for place in more for owner in above.get(place, ())} - family
+        family |= more
+    below = set(places)
+    while more := {place for place, theirs in above.items() if theirs & below} - below:
+        below |= more
+    return family | below
+
+
+# ---- for machines
+
+
+def as_junit(*reports: Report) -> str:
+    """One suite per operator, one test case per cell."""
+    suites = "".join(map(_suite, reports))
+    alarms = sum(len(report.alarms) for report in reports)
+    broken = sum(len(report.broken) for report in reports)
     return (
         '<?xml version="1.0" encoding="utf-8"?>\n'
-        f'<testsuite name="setpoint prove" tests="{len(cases)}" failures="{len(report.alarms)}" '
-        f'errors="{len(report.broken)}" time="{report.seconds:.3f}">\n'
-        + "\n".join(cases)
-        + "\n</testsuite>\n"
+        f'<testsuites name="setpoint prove" failures="{alarms}" errors="{broken}">\n{suites}</testsuites>\n'
     )
 
 
-def _cell(failure: Failure) -> str:
-    return str(cell_of(failure.plan))
+def _suite(report: Report) -> str:
+    failed: dict[Cell | None, Failure] = {}
+    for failure in report.alarms:
+        for cell in failure.cells if failure.plan.faults else (None,):
+            failed.setdefault(cell, failure)
+    cases = [_case(report, str(cell), state, failed.get(cell)) for cell, state in report.cells.items()]
+    cases += [_case(report, "without faults", "failed", failed[None])] if None in failed else []
+    cases += [
+        f"<testcase classname={quoteattr(report.operator)} name={quoteattr(f'the same twice {number}')}>"
+        f"<error message={quoteattr(broken)}/></testcase>"
+        for number, broken in enumerate(report.broken, 1)
+    ]
+    if not report.is_good and not report.alarms and not report.broken:
+        cases.append(
+            f'<testcase classname={quoteattr(report.operator)} name="something is proven">'
+            '<error message="no plan was conclusive"/></testcase>'
+        )
+    failures = sum("<failure" in case for case in cases)
+    errors = sum("<error" in case for case in cases)
+    return (
+        f'<testsuite name={quoteattr(report.operator)} tests="{len(cases)}" failures="{failures}" '
+        f'errors="{errors}" time="{report.seconds:.3f}">\n' + "\n".join(cases) + "\n</testsuite>\n"
+    )
 
 
-def as_html(report: Report) -> str:
+def _case(report: Report, name: str, state: str, failure: Failure | None) -> str:
+    inner = ""
+    if failure is not None:
+        body = escape("\n".join(_failure(failure)))
+        inner = f"<failure message={quoteattr(str(failure.first))}>{body}</failure>"
+    elif state in ("open", "inconclusive"):
+        inner = f"<skipped message={quoteattr(state)}/>"
+    return f"<testcase classname={quoteattr(report.operator)} name={quoteattr(name)}>{inner}</testcase>"
+
+
+# ---- for people with a browser
+
+
+def as_html(*reports: Report) -> str:
     """One page, with everything in it."""
+    names = ", ".join(report.operator for report in reports)
     parts = [
         "<!doctype html><meta charset=utf-8>",
-        f"<title>setpoint prove: {html.escape(report.operator)}</title>",
+        f"<title>setpoint prove: {html.escape(names)}</title>",
         _STYLE,
-        f"<h1>{html.escape(report.operator)}</h1><p>{html.escape(_summary(report))}</p>",
     ]
-    parts += [f"<p><b>our own failure:</b> {html.escape(each)}</p>" for each in report.broken]
-    for failure in report.failures:
-        parts.append(_page_of(failure))
-    parts.append("<h2>Coverage</h2><table>")
-    for cell, state in report.cells.items():
-        parts.append(
+    for report in reports:
+        parts.append(f"<h1>{html.escape(report.operator)}</h1><p>{html.escape(_summary(report))}</p>")
+        parts += [f"<p><b>our own failure:</b> {html.escape(each)}</p>" for each in report.broken]
+        parts += map(_page_of, report.failures)
+        parts.append("<h2>Coverage</h2><table>")
+        parts += [
             f"<tr><td>{html.escape(cell.fault)}<td>{html.escape(cell.what)}<td class={state}>{state}</tr>"
-        )
-    parts.append("</table>")
+            for cell, state in report.cells.items()
+        ]
+        parts.append("</table>")
     return "\n".join(parts)
 
 
 def _page_of(failure: Failure) -> str:
     first, meaning = failure.first, failure.first.meaning
-    rows = "".join(_row(line) for line in _around(failure.run.lines))
+    rows = "".join(map(_row, causal_of(failure)))
     heads = "".join(f"<th>{lane}" for lane in ("time", *_LANES))
-    details = "".join(f"<li>{html.escape(each)}" for each in (first.what, *first.details))
+    found = "".join(
+        f"<li>{html.escape(str(finding))}{_list(finding.details)}" for finding in failure.findings
+    )
     return (
         f"<h2>{first.oracle} {html.escape(meaning.title)}</h2><p>{html.escape(str(failure.plan))}</p>"
-        f"<ul>{details}</ul><p><b>cause:</b> {html.escape(meaning.cause)}<br><b>remedy:</b> "
-        f"{html.escape(meaning.remedy)}</p><table><tr>{heads}</tr>{rows}</table>"
+        f"<ul>{found}</ul><p><b>cause:</b> {html.escape(meaning.cause)}<br><b>remedy:</b> "
+        f"{html.escape(meaning.remedy)}</p>{_differences(failure)}"
+        f"<table><tr>{heads}</tr>{rows}</table>"
         f"<details><summary>plan</summary><pre>{html.escape(plan_text(failure))}</pre></details>"
-        f"<details><summary>test</summary><pre>{html.escape(as_test(failure))}</pre></details>"
     )
 
 
-def _around(lines: list[Line]) -> Iterable[Line]:
-    struck = next((number for number, line in enumerate(lines) if line.lane == "fault"), 0)
-    return lines[max(0, struck - 15) : struck + 60]
+def _list(lines: Sequence[str]) -> str:
+    return f"<ul>{''.join(f'<li>{html.escape(line)}' for line in lines)}</ul>" if lines else ""
+
+
+def _differences(failure: Failure) -> str:
+    """After which step the state is another than without the faults, and in what: all of it."""
+    return "".join(
+        f"<details open><summary>after {html.escape(step)}, against a run without faults</summary>"
+        f"{_list(lines)}</details>"
+        for step, lines in differences(failure)
+    )
+
+
+def differences(failure: Failure) -> Iterator[tuple[str, list[str]]]:
+    usual = {} if failure.reference is None else {each.step: each for each in failure.reference.checkpoints}
+    for point in failure.run.checkpoints:
+        if point.step in usual and (lines := difference(usual[point.step].state, point.state, most=10_000)):
+            yield point.what, lines
 
 
 def _row(line: Line) -> str:
-    lane = _lane(line)
+    column = _column(line)
     what = html.escape(line.what)
-    if lane == "fault":
-        return f"<tr class=fault><td>{line.time:.3f}<td colspan=4>{what}</tr>"
-    column = _LANES.index(lane) if lane in _LANES else 3
+    if column is None:
+        mark = " class=fault" if line.lane == "fault" else ""
+        return f"<tr{mark}><td>{line.time:.3f}<td colspan=4>{what}</tr>"
     cells = "".join(f"<td>{what if number == column else ''}" for number in range(4))
     return f"<tr><td>{line.time:.3f}{cells}</tr>"
 
 
 def plan_text(failure: Failure) -> str:
-    """The plan, as it is kept in a file."""
+    """The plan, for people to read."""
     return write_plan(failure.plan).decode()
-
-
-def as_test(failure: Failure, operator: str = "operator") -> str:
-    """A test that shows the failure, to be put into the operator's own tests."""
-    plan = msgspec.json.encode(failure.plan).decode()
-    name = "".join(
-        each if each.isalnum() else "_" for each in f"{failure.first.oracle}_{failure.plan}"
-    ).lower()
-    return (
-        "from setpoint.testing import replay\n\n\n"
-        f"def test_{name[:90].strip('_')}():\n"
-        f'    """{failure.first.meaning.title}: {failure.plan}."""\n'
-        f"    report = replay({operator}, r'''{plan}''')\n"
-        "    assert report.is_good, report\n"
-    )

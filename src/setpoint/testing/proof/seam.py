@@ -73,6 +73,13 @@ def refusal(code: int, asked: Asked, retry_after: int | None = None) -> Response
     return Refused(Refuse(code, _REASONS.get(code, ""), "refused by a fault", retry_after), asked)
 
 
+def loss(code: int, asked: Asked) -> Response:
+    """An answer that no server gave to what it did; with code 0, none: the connection broke."""
+    if not code:
+        raise AnswerLost(str(asked), "the connection broke")
+    return refusal(code, asked)
+
+
 def _takes_any(request: Request) -> bool:
     """Whether an answer may be of any version, however old."""
     return "0" in parse_qs(urlsplit(request.target).query).get("resourceVersion", ())
@@ -136,6 +143,7 @@ class Directing(Protocol):
         what: str,
         do: Callable[[], Awaitable[T]],
         refuse: Callable[[int], T],
+        lose: Callable[[int], T],
         *,
         is_external: bool = False,
     ) -> T: ...
@@ -199,7 +207,6 @@ class Seam:
             return await self._write(request, asked)
         if asked.verb == "list":
             name = resource_of(asked)
-            run.lists[name] = run.lists.get(name, 0) + 1
             await self._director.thawed(self, name)
             return await self._source(name, request)(request)
         return await self._inner(request)
@@ -216,7 +223,7 @@ class Seam:
         def refuse(code: int) -> T:
             raise fail(code)
 
-        return await self._director.effect(self, what, now, refuse, is_external=True)
+        return await self._director.effect(self, what, now, refuse, refuse, is_external=True)
 
     def _source(self, resource: str, request: Request) -> Transport:
         if self.old is None or (self.old_resources and resource not in self.old_resources):
@@ -228,7 +235,9 @@ class Seam:
             return await self._inner(request)
 
         what = self._director.signature(asked, request.body)
-        return await self._director.effect(self, what, send, lambda code: refusal(code, asked))
+        return await self._director.effect(
+            self, what, send, lambda code: refusal(code, asked), lambda code: loss(code, asked)
+        )
 
     async def _watch(self, request: Request, asked: Asked) -> Response:
         resource = resource_of(asked)

@@ -53,10 +53,12 @@ from setpoint.testing.proof.plans import (
     Unrenewed,
     Unwritable,
 )
-from setpoint.testing.proof.trace import Effect, Run
+from setpoint.testing.proof.trace import Effect, Run, Written
 
 CODES = (409, 500, 504, 403, 422, 503, 0)  # no 404: that what is there is not there is a lie, and no failure
-FREEZES = (16.0, 301.0)
+FREEZES = (16.0, 301.0, 3601.0)
+JUMPS = (-3600.0, 3600.0, -60.0, 60.0)  # of a calendar
+BACK = 6  # so many of the states before are returned to, and of one resource half as many
 GUARDS: tuple[tuple[Literal["Fail", "Ignore"], bool], ...] = (
     ("Fail", False),
     ("Fail", True),
@@ -96,17 +98,19 @@ def _columns(reference: Run, steps: tuple[Step, ...]) -> Iterator[list[AnyFault]
     api = [effect for effect in effects if not effect.is_external]
     external = [effect for effect in effects if effect.is_external]
     resources = sorted({_resource(at.what) for at in reference.events})
-    written = sorted({effect.at.what.split(" ")[1].split("/")[0] for effect in api})
+    written = sorted({_resource(effect.at.what) for effect in api})
     primary = _primary(steps)
     main = next((write.resource for write in reference.writes if write.by == "user"), "")
     yield [Crash(at=effect.at, when="after") for effect in effects]
     yield [Crash(at=effect.at, when="before") for effect in effects]
-    yield [Lose(at=effect.at) for effect in effects]
+    yield [Lose(at=effect.at, code=code) for code in (0, 504) for effect in effects]
     if primary is not None:
         delete = Delete(*primary)
         yield [Crash(at=effect.at, when="after", down=(delete,)) for effect in effects]
         yield [Interfere(at=effect.at, steps=(delete,)) for effect in effects]
         yield [Interfere(at=effect.at, steps=(delete,), when="after") for effect in effects]
+        anew = _created(steps)
+        yield [Interfere(at=effect.at, steps=(delete, anew), when="after") for effect in effects if anew]
     yield [
         Freeze(at=effect.at, resources=(each,), seconds=FREEZES[0]) for effect in effects for each in written
     ]
@@ -120,6 +124,7 @@ def _columns(reference: Run, steps: tuple[Step, ...]) -> Iterator[list[AnyFault]
     yield [Swap(at=at) for at in reference.events]
     yield _changes(effects, steps)
     yield _marks(reference)
+    yield _meddling(reference)
     yield [Hide(at=effect.at) for effect in external if effect.at.what.startswith("create ")]
     yield [Throttle(at=effect.at) for effect in api]
     yield [Slow(at=effect.at) for effect in api]
@@ -137,7 +142,7 @@ def _columns(reference: Run, steps: tuple[Step, ...]) -> Iterator[list[AnyFault]
     yield [Break(at=at, code=code) for code in (500, 504) for at in reference.events]
     yield [Silence(at=at) for at in reference.events]
     yield [Uncollected(at=effect.at) for effect in effects]
-    yield [ClockStep(at=effect.at, seconds=seconds) for seconds in (-3600.0, 3600.0) for effect in effects]
+    yield [ClockStep(at=effect.at, seconds=seconds) for seconds in JUMPS for effect in effects]
     yield [Rotate(at=effect.at) for effect in api]
     yield [Overlap(at=effect.at) for effect in effects]
     yield [Unrenewed(at=effect.at, code=code) for code in (500, 409, 0) for effect in effects]
@@ -145,20 +150,25 @@ def _columns(reference: Run, steps: tuple[Step, ...]) -> Iterator[list[AnyFault]
     yield [
         Freeze(at=effect.at, resources=(each,), seconds=FREEZES[1]) for effect in effects for each in written
     ]
+    yield [
+        Freeze(at=effect.at, resources=(each,), seconds=FREEZES[2])
+        for each in written
+        for effect in [first for first in api if _resource(first.at.what) == each][:1]
+    ]
     yield [Starve(at=effect.at, resources=(each,)) for effect in api for each in resources if each != main]
     yield [Travel(at=effect.at, back=back, allowed=True) for back in (1, 3) for effect in effects]
-    yield [Travel(at=effect.at, back=back) for back in (1, 2, 4) for effect in effects]
+    yield [Travel(at=effect.at, back=back) for effect in effects for back in _back(reference, effect)]
     yield [
         Travel(at=effect.at, back=back, resources=(each,))
         for each in resources
-        for back in (1, 3)
         for effect in effects
+        for back in _back(reference, effect, each)
     ]
     yield _alterations(reference)
 
 
 def _changes(effects: list[Effect], steps: tuple[Step, ...]) -> list[AnyFault]:
-    """The user's next change of the object comes early, at every effect; and others change a child."""
+    """The user's next change of the object comes early, at every effect."""
     found: list[AnyFault] = []
     changes = _changes_of_primary(steps)
     for effect in effects:
@@ -174,6 +184,55 @@ def _marks(reference: Run) -> list[AnyFault]:
         for effect, obj in _named(reference)
         if not effect.at.what.startswith("create")
     ]
+
+
+def _meddling(reference: Run) -> list[AnyFault]:
+    """Another program changes or deletes a child, as soon as the operator has written it; of those that it
+    watches, for nobody else need notice.
+    """
+    watched = {_resource(at.what) for at in reference.events}
+    found: list[AnyFault] = []
+    for effect, obj in _named(reference):
+        resource = _resource(effect.at.what)
+        metadata = obj["metadata"]
+        if resource not in watched or not metadata.get("ownerReferences"):
+            continue
+        delete = Delete(obj["apiVersion"], obj["kind"], metadata["name"], metadata.get("namespace", ""))
+        steps: list[Step] = [_change(obj, patch) for patch in _drift(obj)]
+        found += [
+            Interfere(at=effect.at, steps=(step,), when="after", by="other") for step in (*steps, delete)
+        ]
+    return found
+
+
+def _drift(obj: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Patches of what an operator asks for in a child, as somebody makes them by hand."""
+    if data := obj.get("data"):
+        yield {"data": {next(iter(data)): "ZHJpZnRlZA=="}}  # fits a Secret too
+    replicas = (obj.get("spec") or {}).get("replicas")
+    if isinstance(replicas, int):
+        yield {"spec": {"replicas": replicas + 1}}
+
+
+def _back(reference: Run, effect: Effect, resource: str = "") -> list[int]:
+    """How many writes ago it was otherwise, as seen from an effect: to before each of the last few writes, or
+    of the last few of a resource; what lies between two of them looks the same.
+    """
+    before = [write for write in reference.writes if write.time <= effect.ended and _is_inside(write)]
+    if not before:
+        return []
+    last = before[-1].revision
+    found = [write.revision for write in before if not resource or write.resource == resource]
+    return [last - revision + 1 for revision in found[-(BACK // 2 if resource else BACK) :]][::-1]
+
+
+def _is_inside(write: Written) -> bool:
+    """Whether the server wrote it, and not a cloud."""
+    return b'"apiVersion"' in write.data
+
+
+def _created(steps: tuple[Step, ...]) -> Create | None:
+    return next((step for step in steps if isinstance(step, Create)), None)
 
 
 def _alterations(reference: Run) -> list[AnyFault]:
@@ -240,8 +299,7 @@ def pairs(reference: Run, steps: tuple[Step, ...]) -> Iterator[Plan]:
                     steps, (Interfere(at=at, steps=(changes[0],), when="after"), Merge(at=event)), seed
                 )
     for at in effects:
-        resource = at.what.split(" ")[1].split("/")[0]
-        yield Plan(steps, (Lose(at=at), Freeze(at=at, resources=(resource,))), seed)
+        yield Plan(steps, (Lose(at=at), Freeze(at=at, resources=(_resource(at.what),))), seed)
 
 
 def by_chance(reference: Run, steps: tuple[Step, ...], *, seed: int) -> Iterator[Plan]:
@@ -272,19 +330,16 @@ def _changes_of_primary(steps: tuple[Step, ...]) -> list[Change]:
     ]
 
 
-def _resource(event: str) -> str:
-    return event.split(" ")[1]
+def _resource(what: str) -> str:
+    """Of an effect or an event; of a subresource, whose it is."""
+    return what.split(" ")[1].partition("/")[0]
 
 
 def _primary(steps: tuple[Step, ...]) -> tuple[str, str, str, str] | None:
     """What the first object is: its deletion is the user's sharpest weapon."""
-    for step in steps:
-        if isinstance(step, Create):
-            obj = step.object
-            metadata = obj["metadata"]
-            return obj["apiVersion"], obj["kind"], metadata["name"], metadata.get("namespace", "default")
-    return None
-
-
-def first_place(plan: Plan) -> At | None:
-    return plan.faults[0].at if plan.faults else None
+    created = _created(steps)
+    if created is None:
+        return None
+    metadata = created.object["metadata"]
+    called = created.object["apiVersion"], created.object["kind"], metadata["name"]
+    return *called, metadata.get("namespace", "default")

@@ -10,6 +10,7 @@ Written by ``seam.py`` (what the operator asked and saw), ``store.py`` (what the
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
@@ -93,8 +94,15 @@ class Checkpoint:
     looks: int
     requests: int
     writes: int  # so many of ``Run.writes`` were before it
-    is_blind: bool = False  # an event is held back that may come with the next step
+    is_blind: bool = False  # an event is held back that may come with the next step, or the step may fail
     restless: list[str] = field(default_factory=list)  # what was written though nothing had changed
+
+    @classmethod
+    def of_standstill(cls, run: Run, now: float) -> Checkpoint:
+        """Where a run broke off, because time stood still."""
+        step = len(run.checkpoints)
+        what = str(run.plan.steps[step - 1]) if 0 < step <= len(run.plan.steps) else "start"
+        return cls(step, what, now, now, False, run.spins, {}, 0, 0, len(run.writes))
 
 
 @dataclass(slots=True)
@@ -115,9 +123,10 @@ class Run:
     crowds: list[str] = field(default_factory=list)  # that came back at one moment, when the server was away
     overlaps: list[str] = field(default_factory=list)  # when two led
     requests: int = 0
-    lists: dict[str, int] = field(default_factory=dict)
-    spins: str = ""  # that it did so without end, at one moment
-    broken: str = ""  # why the run itself came to nothing
+    refused: list[str] = field(default_factory=list)  # steps of the plan that the server did not take
+    spins: str = ""  # why time stood still
+    stuck: list[str] = field(default_factory=list)  # tasks that do not end when they are cancelled
+    given: Mapping[str, Any] = field(default_factory=dict)  # objects that were there before, by their places
     digest: str = ""
 
     def line(self, time: float, lane: str, what: str) -> None:

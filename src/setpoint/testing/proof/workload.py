@@ -1,13 +1,17 @@
 """What a user does with an operator, where nobody says: made from the schema of its first kind.
 
-Create an object with every required field; change each field of its spec once, and back; delete each child
-that was made; delete the object; create it again under the same name; delete it.
+Create an object with every required field; change each field of its spec, numbers up and down again, the rest
+one by one and then back together; ask for what the operator may choke on, and take that back; delete each
+child that was made; delete the object; create it again under the same name; delete it while the operator is
+down.
 
-``example`` is the spec to begin with, where the schema says too little (a pattern, a rule).  Pure.
+``example`` is the spec to begin with, where the schema says too little (a pattern, a rule); ``left_alone``
+are the fields that no other value came to mind for.  Pure.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
@@ -25,6 +29,16 @@ _FORMATS = {
     "uri": "https://example.com/",
     "uuid": "2f1d5c0e-6f0e-4b69-9a7a-5b0c8f3e7a11",
 }
+_OTHERS = {
+    "date-time": "2031-02-03T04:05:06Z",
+    "date": "2031-02-03",
+    "email": "another@example.com",
+    "hostname": "another.example.com",
+    "ipv4": "192.0.2.2",
+    "uri": "https://example.com/another",
+    "uuid": "8d0b2c44-1c3f-4f0a-8b60-0d8e5c2f9b37",
+}
+_WRONG = "bad"  # names nothing that there is
 
 
 def usual_steps(
@@ -37,9 +51,89 @@ def usual_steps(
     if crd["spec"].get("scope") == "Cluster":
         del metadata["namespace"]
     obj = {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec}
-    create, delete = Create(obj), Delete(api_version, kind, "sample")
-    changes = [Change(api_version, kind, "sample", {"spec": patch}) for patch in others(schema, spec)]
-    return (create, *changes, *children, delete, create, delete)
+    namespace = metadata.get("namespace", "default")
+    create, delete = Create(obj), Delete(api_version, kind, "sample", namespace)
+    changes = [
+        Change(api_version, kind, "sample", {"spec": patch}, namespace, may_fail=may_fail)
+        for patch, may_fail in _changes(schema, spec)
+    ]
+    last = Delete(api_version, kind, "sample", namespace, while_down=True)
+    return (create, *changes, *children, delete, create, last)
+
+
+def _changes(schema: Schema, spec: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], bool]]:
+    """Patches of a spec, in order, and whether each asks for what may not be; in the end it is as it was."""
+    patches = list(others(schema, spec))
+    for patch in patches:
+        yield patch, False
+        if _is_number(patch):
+            yield undone(patch, spec), False
+    rest: dict[str, Any] = {}
+    for patch in patches:
+        if not _is_number(patch):
+            _merge(rest, undone(patch, spec))
+    if rest:
+        yield rest, False
+    if wrong := misoperation(schema, spec):
+        yield wrong, True
+        yield undone(wrong, spec), False
+
+
+def _is_number(patch: Json) -> bool:
+    """Whether it sets a number: a count of something, as a rule."""
+    while isinstance(patch, dict) and len(patch) == 1:
+        patch = next(iter(patch.values()))
+    return isinstance(patch, int | float) and not isinstance(patch, bool)
+
+
+def _merge(into: dict[str, Any], patch: Mapping[str, Any]) -> None:
+    for name, value in patch.items():
+        if isinstance(value, dict) and isinstance(into.get(name), dict):
+            _merge(into[name], value)
+        else:
+            into[name] = value
+
+
+def undone(patch: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The merge patch that takes another back."""
+    return {
+        name: undone(value, spec[name])
+        if isinstance(value, dict) and isinstance(spec.get(name), dict)
+        else spec.get(name)
+        for name, value in patch.items()
+    }
+
+
+def misoperation(schema: Schema, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """A patch that the schema allows and the operator may choke on; {} if none comes to mind.
+
+    A text that names nothing; where there is none that may be so, the least of a number.
+    """
+    numbers: dict[str, Any] = {}
+    for name, field in schema.get("properties", {}).items():
+        if is_fixed(field) or field.get("enum"):
+            continue
+        value = spec.get(name, sample(field))
+        if field.get("type") == "string" and not field.get("format") and value != _WRONG:
+            if _allows(field, _WRONG):
+                return {name: _WRONG}
+        elif field.get("type") in ("integer", "number") and not numbers:
+            least = field.get("minimum", 0)
+            least += bool(field.get("exclusiveMinimum"))
+            numbers = {name: least} if least != value else {}
+    return numbers
+
+
+def left_alone(schema: Schema, spec: Mapping[str, Any], within: str = "spec") -> list[str]:
+    """The fields that are never changed, by path: a rule forbids it, or no other value came to mind."""
+    found: list[str] = []
+    for name, field in schema.get("properties", {}).items():
+        value, path = spec.get(name, sample(field)), f"{within}.{name}"
+        if not is_fixed(field) and field.get("properties") and isinstance(value, Mapping):
+            found += left_alone(field, value, path)
+        elif not list(others({"properties": {name: field}}, spec)):
+            found.append(path)
+    return found
 
 
 def served(crd: Mapping[str, Any]) -> tuple[str, str, Schema]:
@@ -86,14 +180,42 @@ def another(schema: Schema, value: Json) -> Json:
             return value - 1 if value - 1 >= schema.get("minimum", value - 1) else value
         case "boolean":
             return not value
-        case "string" if isinstance(value, str) and not schema.get("format") and not schema.get("pattern"):
-            return f"{value}b" if len(value) < schema.get("maxLength", len(value) + 1) else value
+        case "string" if isinstance(value, str):
+            known = _OTHERS.get(schema.get("format", ""))
+            candidates = [known] if known else _variants(value) if not schema.get("format") else []
+            return next((each for each in candidates if each != value and _allows(schema, each)), value)
         case "array" if isinstance(value, list):
             if len(value) < schema.get("maxItems", len(value) + 1):
                 return [*value, sample(schema.get("items", {}))]
             return value[:-1]
+        case "object" if isinstance(value, Mapping) and isinstance(
+            schema.get("additionalProperties"), Mapping
+        ):
+            return {**value, "another": sample(schema["additionalProperties"])}
         case _:
             return value
+
+
+def _variants(value: str) -> Iterator[str]:
+    """Texts like this one: longer, or with its last digit or letter exchanged."""
+    yield f"{value}b"
+    yield f"{value}1"
+    for sort, first, second in ((str.isdigit, "1", "2"), (str.isalpha, "b", "c")):
+        where = max((number for number, each in enumerate(value) if sort(each)), default=None)
+        if where is not None:
+            given = value[where]
+            other = str((int(given) + 1) % 10) if given.isdigit() else second if given == first else first
+            yield value[:where] + other + value[where + 1 :]
+
+
+def _allows(schema: Schema, value: str) -> bool:
+    """Whether a text is as a schema has it; a pattern that this side cannot read allows none."""
+    if not schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", len(value)):
+        return False
+    try:
+        return re.search(schema.get("pattern", ""), value) is not None
+    except re.error:
+        return False
 
 
 def others(schema: Schema, spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -9,8 +9,9 @@ Promises:
    socket.  The same plan twice gives the same ``digest``.
 2. After each step of the user the world is left alone until it is still: nothing is at work, due or failing,
    no fault goes on, and whatever is looked at again within a while was looked at since the last write.
-3. When the last fault is over, and all is still, it is shown that nothing stirs: the calendar is put forward,
-   everything is looked at again, the operator is restarted.
+3. When the last fault is over, and all is still, it is shown that nothing stirs: an hour passes, everything
+   is looked at again, the operator is restarted.  Without faults the first hour passes second by second; else
+   at once, as for a machine that was asleep: whatever would have been due in it is due then.
 4. Where the operator's own code ends the process, or fails in a way that nobody handles, the run says so.
 
 Started by ``prove.py``; the faults are ``director.py``'s, what is right or wrong is ``oracles.py``'s to say.
@@ -26,7 +27,7 @@ import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -39,7 +40,7 @@ from setpoint.server.admission.calling import Caller, CallError, Target
 from setpoint.server.registry.resources import Resource
 from setpoint.server.server import ApiServer
 from setpoint.server.storage.protocol import Event, Place
-from setpoint.testing.proof.any_world import AnyWorld, now
+from setpoint.testing.proof.any_world import AnyWorld, may_step_fail, now
 from setpoint.testing.proof.chance import seeded
 from setpoint.testing.proof.cloud import Cloud
 from setpoint.testing.proof.collector import Collector
@@ -70,12 +71,16 @@ PATIENCE: Final = (
     900.0  # seconds after which a world that is not still will never be: twice the longest backoff
 )
 LONGEST: Final = 8_000.0  # seconds, with all that faults may take
+_MISOPERATED: Final = 30.0  # seconds that an operator has with what it may never come to rest with
 SEEN: Final = 65.0  # who is looked at again within this is waited for
 _SHOWN = "proof"  # of a server that nobody outside can reach
 _BEFORE = 30.0  # seconds that the built-in controllers have to begin with
 _TURNS = 10_000  # of the loop at one moment; a busy one takes hundreds
+_STALL = 5.0  # seconds of the machine in which a plain reconciler must come back, or ask for something
 _RESTARTED = "after a restart"
-_PROBES = (("2 s", 2.0), ("an hour", 3_600.0))
+_SOON = "2 s later"
+_PROBES = ((_SOON, 2.0), ("an hour later", 3_600.0))
+_SHORT = 60.0  # seconds that may as well pass one by one
 
 
 @dataclass(frozen=True)
@@ -88,6 +93,7 @@ class Prepared:
     clouds: tuple[Cloud, ...] = ()
     masked: Masked = frozenset()
     controllers: tuple[str, ...] = ()  # of those that every cluster has
+    given: Mapping[str, Any] = field(default_factory=dict)  # the ``objects`` there are besides, by place
 
     @classmethod
     def of(
@@ -99,7 +105,7 @@ class Prepared:
         controllers: Controllers = False,
     ) -> Prepared:
         """Start a server once, and have it know what the operator defines; ``objects`` are there besides."""
-        names = chosen(controllers)
+        names, besides = chosen(controllers), list(objects)
 
         async def prepare() -> tuple[Snapshot, frozenset[str]]:
             store = WorldStore(Snapshot())
@@ -110,7 +116,7 @@ class Prepared:
             ):
                 user = _User(server)
                 crds = make().crds()
-                for obj in [*crds, *objects]:
+                for obj in [*crds, *besides]:
                     await user.act(Create(obj))
                 for _ in range(100):
                     await asyncio.sleep(0.1)
@@ -125,7 +131,15 @@ class Prepared:
                 )
 
         with seeded(0), asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-            return cls(make, *runner.run(prepare()), tuple(clouds), controllers=names)
+            begin, primaries = runner.run(prepare())
+        return cls(
+            make,
+            begin,
+            primaries,
+            tuple(clouds),
+            controllers=names,
+            given=_given(begin, map(_identity, besides)),
+        )
 
     def run(self, plan: Plan, *, reference: Run | None = None, probe_always: bool = False) -> Run:
         """Carry out one plan.
@@ -134,13 +148,13 @@ class Prepared:
         learn: the faults are over, all is as it would be without them, and the operator was restarted.  Where
         others acted it cannot be the same, and only what is left of the deletions is done.
         """
-        run = Run(plan)
+        run = Run(plan, given=self.given)
         enabled = gc.isenabled()
         gc.disable()  # when it runs depends on what ran before
         disabled = logging.root.manager.disable
         logging.disable(logging.CRITICAL)
         loop = VirtualTimeLoop()
-        loop.limit(_TURNS)
+        loop.limit(_TURNS, _STALL)
         try:
             with seeded(plan.seed) as names, asyncio.Runner(loop_factory=lambda: loop) as runner:
                 loop.set_task_factory(make_task)
@@ -150,6 +164,7 @@ class Prepared:
             if not loop.spun:
                 raise
             run.spins = loop.spun
+            run.checkpoints.append(Checkpoint.of_standstill(run, loop.time()))
         finally:
             logging.disable(disabled)
             if enabled:
@@ -196,7 +211,7 @@ class World(AnyWorld):
                 if self._is_probed and self._plan.is_racy and reference and self._is_of_primary(step):
                     continue
                 await self._step(number, step, probe=probe_always)
-                if self._run.broken or (reference is not None and self._is_as_ever(reference)):
+                if reference is not None and self._is_as_ever(reference):
                     break
 
     @asynccontextmanager
@@ -234,7 +249,7 @@ class World(AnyWorld):
             return
         self._director.stepped()
         await asyncio.sleep(1.0)  # steps of a user are seen to be apart, also in timestamps
-        await self.act((step,), USER)
+        await self.take(step)
         await self._checkpoint(number, str(step), probe=probe)
 
     async def _let_go(self, step: Step) -> bool:
@@ -260,23 +275,24 @@ class World(AnyWorld):
         self._is_last = number == len(self._plan.steps)
         if self._is_last:
             self._director.collect()
-        why_not = await self._settle()
+        may_fail = may_step_fail(self._plan, number)
+        why_not = await self._settle(_MISOPERATED if may_fail else PATIENCE)
         point = Checkpoint(
             number,
             what,
             began,
             now(),
-            not why_not,
-            why_not,
+            may_fail or not why_not,
+            "" if may_fail else why_not,
             self.state(),
             len(self._run.looks) - looks,
             self._run.requests - requests,
             len(self._run.writes),
-            bool(self._director.holding or self._director.uncollected),
+            bool(may_fail or self._director.holding or self._director.uncollected),
         )
         self._run.checkpoints.append(point)
         self._run.line(now(), "world", f"still after {what}" if not why_not else f"not still: {why_not}")
-        if why_not:
+        if why_not or may_fail:
             return
         if number and (probe or (self._plan.faults and self._director.is_over)):
             point.restless = await self._probe(point, is_last=probe or self._is_last)
@@ -336,7 +352,7 @@ class World(AnyWorld):
         """
         if self._over_at is None:
             self._over_at = point.step
-            if found := await self._later():
+            if found := await self._later(is_whole=not self._plan.faults and point.step == 1):
                 return found
         if self._is_probed or not (is_last or point.step > self._over_at):
             return []
@@ -344,23 +360,41 @@ class World(AnyWorld):
         self._over_at = None if is_last else self._over_at
         if any(process.is_starved for process in self._processes):
             return []  # one that begins anew needs to see all
+        known = len(self._run.effects)
         await self.restart()
-        return await self._stirs(_RESTARTED)
+        return await self._stirs(_RESTARTED, known)
 
-    async def _later(self) -> list[str]:
+    async def _later(self, *, is_whole: bool) -> list[str]:
         for name, seconds in _PROBES:
-            for clock in (self._clock, *(process.clock for process in self._processes)):
-                clock.step(seconds)
+            if seconds > _SHORT and any(process.is_starved for process in self._processes):
+                break  # by then it may give up on what it never sees, as it may where a view stands still
+            known = len(self._run.effects)
+            await self._let_pass(seconds, is_whole=is_whole)
             self.look_at_all()
-            if found := await self._stirs(f"{name} later"):
+            if found := await self._stirs(name, known):
                 return found
         return []
 
-    async def _stirs(self, when: str) -> list[str]:
-        known = len(self._run.effects)
+    async def _let_pass(self, seconds: float, *, is_whole: bool) -> None:
+        loop = asyncio.get_running_loop()
+        if is_whole or seconds <= _SHORT:
+            requests, looks = self._run.requests, len(self._run.looks)
+            await asyncio.sleep(seconds)
+            # Watches are opened again and again, and keys looked at: that is no load, and no restlessness.
+            self._run.requests = requests
+            self._run.looks[looks:] = [look for look in self._run.looks[looks:] if look.error]
+        elif self._elects or self._built_in.are_there or not isinstance(loop, VirtualTimeLoop):
+            # Leases and nodes would be given up for dead: only the calendar moves.
+            for clock in (self._clock, *(process.clock for process in self._processes)):
+                clock.step(seconds)
+        else:
+            loop.leap(seconds)
+
+    async def _stirs(self, when: str, known: int) -> list[str]:
+        """What was asked for since so many effects were known, when all is still again."""
         why_not = await self._settle(120.0)
         effects = self._run.effects[known:]
-        if when == _RESTARTED:  # it may ask, for it has forgotten that nothing would change
+        if when != _SOON:  # it may ask, for it has forgotten that nothing would change
             effects = [effect for effect in effects if effect.is_done]
         found = [f"{when}: {effect.at.what}" for effect in effects]
         return [*found, f"{when}: {why_not}"] if why_not else found
@@ -372,27 +406,33 @@ class World(AnyWorld):
 
     async def host(self, make: Callable[[], Subject]) -> None:
         """Run one more operator."""
-        self._make = make
-        self._start()
+        self._start(make)
 
     async def settle(self, patience: float) -> str:
         return await self._settle(patience)
 
     async def probe(self) -> list[str]:
-        if found := await self._later():
+        if found := await self._later(is_whole=True):
             return found
+        known = len(self._run.effects)
         await self.restart()
-        return await self._stirs(_RESTARTED)
+        return await self._stirs(_RESTARTED, known)
 
     # ---- processes
 
-    def _start(self, past: Callable[[], Loopback] | None = None, fault: Travel | None = None) -> Process:
+    def _start(
+        self,
+        make: Callable[[], Subject] | None = None,
+        *,
+        past: Callable[[], Loopback] | None = None,
+        fault: Travel | None = None,
+    ) -> Process:
         self._started += 1
         seam = Seam(self._server.transport(), self._started, self._director)
         seam.token = self._token
         process = Process(
             self._started,
-            self._make,
+            make or self._make,
             seam,
             LoopClock(self._clock.beginning),
             self._run,
@@ -408,12 +448,12 @@ class World(AnyWorld):
         self._run.line(now(), f"operator {process.number}", "starts")
         return process
 
-    async def _start_in_the_past(self, fault: Travel) -> None:
+    async def _start_in_the_past(self, make: Callable[[], Subject], fault: Travel) -> None:
         """Start a process that sees how it was, for a while; its watches then go on from there."""
         store = WorldStore(self._store.at(self._store.revision - fault.back))
         old = ApiServer(clock=self._clock, source=_source(), token=_SHOWN, store=store)
         await old.__aenter__()
-        seam = self._start(old.transport, fault).seam
+        seam = self._start(make, past=old.transport, fault=fault).seam
         self.spawn(self._come_back(seam, fault, old))
 
     async def _come_back(self, seam: Seam, fault: Travel, old: ApiServer) -> None:
@@ -433,11 +473,11 @@ class World(AnyWorld):
         self._processes.remove(process)
         if isinstance(fault, Travel):
             await asyncio.sleep(1.0)
-            await self._start_in_the_past(fault)
+            await self._start_in_the_past(process.make, fault)
             return
         await self.act(fault.down, USER)
         await asyncio.sleep(fault.away)
-        self._start()
+        self._start(process.make)
 
     # ---- what faults may ask for
 
@@ -616,6 +656,23 @@ class _Deaf(Caller):
             await asyncio.sleep(seconds)
             raise CallError(f"{posting}: context deadline exceeded")
         raise CallError(f"{posting}: dial tcp {target.address}: connect: connection refused")
+
+
+def _identity(obj: Mapping[str, Any]) -> tuple[str, ...]:
+    metadata = obj["metadata"]
+    return obj["apiVersion"], obj["kind"], metadata.get("namespace", ""), metadata["name"]
+
+
+def _given(begin: Snapshot, identities: Iterable[tuple[str, ...]]) -> dict[str, Any]:
+    """The objects of these names, by their places."""
+    wanted = set(identities)
+    wanted |= {(version, kind, "default", name) for version, kind, namespace, name in wanted if not namespace}
+    found = ((record.place, msgspec.json.decode(record.data)) for record in begin.records if wanted)
+    return {
+        f"{place.resource} {place.namespace}/{place.name}": obj
+        for place, obj in found
+        if _identity(obj) in wanted
+    }
 
 
 def _source() -> random.Random:

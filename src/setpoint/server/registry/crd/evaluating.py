@@ -31,7 +31,7 @@ from setpoint.server.registry.crd.expressions import (
 from setpoint.server.registry.crd.functions import FUNCTIONS
 from setpoint.server.registry.crd.patterns import BadPattern, compiled
 from setpoint.server.registry.crd.signatures import Overload, Type, overloads
-from setpoint.server.registry.crd.spending import Meter, spent
+from setpoint.server.registry.crd.spending import Meter, Toil, spent, toil_of
 from setpoint.server.registry.crd.values import (
     NONE,
     EvaluationError,
@@ -314,7 +314,7 @@ class _Planner:
             call = _guarded(name, call, tuple(overloads(name)), is_member=node.target is not None)
         runs = [one.run for one in plans]
         cost = spent(name, only)
-        called = _Called(name, call, cost)
+        called = _Called(name, call, cost, toil_of(name))
         match runs:
             case [one]:
                 return _Plan(_unary(called, one))
@@ -481,7 +481,10 @@ def _member(one: Run, items: list[Any]) -> Run:
 
     def run(meter: Meter) -> bool:
         found = one(meter)
-        return found in texts if isinstance(found, str) else any(equal(each, found) for each in others)
+        if isinstance(found, str):
+            return found in texts
+        meter.toil(len(others))
+        return any(equal(each, found) for each in others)
 
     return run
 
@@ -490,20 +493,20 @@ class _Called(NamedTuple):
     name: str
     call: Callable[..., Any]
     cost: Callable[[list[Any], Any], int] | None  # None for 1
+    toil: Toil | None
 
 
 _UNLIKE: Final = (TypeError, AttributeError)  # a null where its type says that there is none
 
 
 def _unary(called: _Called, one: Run) -> Run:
-    name, call, cost = called
-    is_range = name == "lists.range"
+    name, call, cost, toil = called
 
     def run(meter: Meter) -> Any:
         value = one(meter)
-        if is_range and isinstance(value, int):
-            meter.afford(value)
         try:
+            if toil is not None:
+                meter.toil(toil(meter, [value]))
             found = call(value)
         except _UNLIKE:
             raise _unfit(name, value) from None
@@ -514,16 +517,13 @@ def _unary(called: _Called, one: Run) -> Run:
 
 
 def _binary(called: _Called, one: Run, other: Run) -> Run:
-    name, call, cost = called
+    name, call, cost, toil = called
 
     def run(meter: Meter) -> Any:
         a, b = one(meter), other(meter)
-        if isinstance(a, list):
-            if isinstance(b, list):
-                meter.afford(len(a) + len(b))
-            elif isinstance(b, str):
-                meter.afford(len(a) * len(b) // 10)  # a long text between many
         try:
+            if toil is not None:
+                meter.toil(toil(meter, [a, b]))
             found = call(a, b)
         except _UNLIKE:
             raise _unfit(name, a, b) from None
@@ -534,14 +534,13 @@ def _binary(called: _Called, one: Run, other: Run) -> Run:
 
 
 def _many(called: _Called, runs: list[Run]) -> Run:
-    name, call, cost = called
+    name, call, cost, toil = called
 
     def run(meter: Meter) -> Any:
         values = [one(meter) for one in runs]
         try:
-            if name == "replace":
-                text, old, new = values[:3]
-                meter.afford(len(text) // max(1, len(old)) * len(new) // 10)
+            if toil is not None:
+                meter.toil(toil(meter, values))
             found = call(*values)
         except _UNLIKE:
             raise _unfit(name, *values) from None
@@ -582,7 +581,7 @@ def _looped(node: Loop, parts: _Parts) -> Run:
 
     def run(meter: Meter) -> Any:
         names = meter.names
-        items = _iterated(over(meter), is_double=bool(second))
+        items = _iterated(meter, over(meter), is_double=bool(second))
         kept = {name: names.get(name, _MISSING) for name in (result_name, first, second) if name}
         try:
             so_far = fresh() if fresh is not None and not start.value else start.run(meter)
@@ -598,7 +597,8 @@ def _looped(node: Loop, parts: _Parts) -> Run:
                     so_far = step(meter)
                 except EvaluationError as error:
                     so_far = error
-                if meter.cost > meter.limit:
+                meter.work += 1
+                if meter.cost > meter.limit or meter.work > meter.pause:
                     meter.check()
             _restore(names, {name: one for name, one in kept.items() if name != result_name})
             names[result_name] = so_far
@@ -624,9 +624,13 @@ def _restore(names: dict[str, Any], kept: dict[str, Any]) -> None:
             names[name] = value
 
 
-def _iterated(value: Any, *, is_double: bool) -> list[Any]:
+def _iterated(meter: Meter, value: Any, *, is_double: bool) -> list[Any]:
+    if isinstance(value, list) and not is_double:
+        return value
+    if isinstance(value, list | dict):
+        meter.toil(len(value))
     if isinstance(value, list):
-        return list(enumerate(value)) if is_double else value
+        return list(enumerate(value))
     if isinstance(value, dict):
         keys = keys_of(value)
         return [(key, value[key_of(key)]) for key in keys] if is_double else keys

@@ -20,7 +20,7 @@ _SHORT = re.compile(_LABEL)
 _LONG = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
 _CLOCK = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:.[0-9]+)?(?:z|[+-][0-9]{2}:[0-9]{2})")
 _GO_DURATION = re.compile(r"[-+]?(?:0|(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+)")
-_WORDED = re.compile(r"[0-9]+\s*([A-Za-zµ]+)", re.ASCII)
+_WORDED = re.compile(r"(?<![0-9])[0-9]++\s*([A-Za-zµ]+)", re.ASCII)
 _ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~\u0080-\U0010ffff-]+"
 _ADDRESS = re.compile(
     rf'(?:{_ATOM}(?:\.{_ATOM})*|"(?:[^"\\\x00-\x1f]|\\.)*")@(?:{_ATOM}(?:\.{_ATOM})*|\[[^\]\[\\ ]*\])'

@@ -31,6 +31,7 @@ from setpoint.server.registry.crd.values import (
     EvaluationError,
     MapList,
     SetList,
+    read_digits,
     read_duration,
     read_timestamp,
 )
@@ -112,7 +113,7 @@ _WORDS: Final = (
     (("m", "min"), 60 * SECOND), (("h", "hr", "hour"), 3600 * SECOND), (("d", "day"), _DAY * SECOND),
     (("w", "wk", "week"), 7 * _DAY * SECOND),
 )  # fmt: skip
-_WORDED: Final = re.compile(r"((\d+)\s*([A-Za-zµ]+))")
+_WORDED: Final = re.compile(r"(?<!\d)(\d++)\s*([A-Za-zµ]+)")
 
 
 def _duration(text: str) -> Any:
@@ -120,12 +121,17 @@ def _duration(text: str) -> Any:
     if (found := read_duration(text)) is not None:
         return found
     total, is_any = 0, False
-    for _, count, word in _WORDED.findall(text):
+    for digits, word in _WORDED.findall(text):
         unit = word.lower()
+        if (count := read_digits(digits)) is None:
+            break
         for variants, length in _WORDS:
             if unit in variants or unit.startswith(variants[-1]):
-                total, is_any = total + int(count) * length, True
-    return Duration(total) if is_any else EvaluationError(f"Invalid duration {text}: unable to parse it")
+                total, is_any = total + count * length, True
+    else:
+        if is_any:
+            return Duration(total)
+    return EvaluationError(f"Invalid duration {text}: unable to parse it")
 
 
 _FORMATS: Final[dict[str, Native]] = {

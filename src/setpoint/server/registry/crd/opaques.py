@@ -16,7 +16,7 @@ from setpoint.api import quantity as quantities
 from setpoint.api.selectors import label_value_errors
 from setpoint.server.golang import quoted
 from setpoint.server.registry.crd.formats import checker
-from setpoint.server.registry.crd.values import EvaluationError, Opaque
+from setpoint.server.registry.crd.values import EvaluationError, Opaque, read_digits
 from setpoint.server.registry.validation import texts
 
 # ── Addresses of the web ────────────────────────────────────────────────────────────────────────────
@@ -185,9 +185,14 @@ def _number(name: str, text: str) -> int:
         raise EvaluationError(f"{name.capitalize()} number must not contain leading zeroes {quoted(text)}")
     if not text:
         raise EvaluationError('strconv.ParseUint: parsing "": invalid syntax')
-    if int(text) >= 2**64:
+    return _unsigned(text)
+
+
+def _unsigned(text: str) -> int:
+    found = read_digits(text)
+    if found is None or found >= 2**64:
         raise EvaluationError(f"strconv.ParseUint: parsing {quoted(text)}: value out of range")
-    return int(text)
+    return found
 
 
 def _piece(text: str) -> tuple[int, int, str]:
@@ -197,7 +202,7 @@ def _piece(text: str) -> tuple[int, int, str]:
         if len(text) > 1 and text[0] == "0":
             told = "Numeric PreRelease version must not contain leading zeroes"
             raise EvaluationError(f"{told} {quoted(text)}")
-        return (0, int(text), "")
+        return (0, _unsigned(text), "")
     if _WORD.fullmatch(text) is None:
         raise EvaluationError(f"Invalid character(s) found in prerelease {quoted(text)}")
     return (1, 0, text)

@@ -1,7 +1,9 @@
-"""Where a pattern is found in a text, as Go finds it, in time that is linear in the text.
+"""Where a pattern is found in a text, as Go finds it, and in how many steps.
 
 Simple patterns are found by ``re``; any other by walking all ways through the pattern at once, so that no
-pattern takes exponential time.  ``patterns.py`` says which are simple, and what Go refuses.
+pattern takes exponential time.  Where each thing that is found is sought for to the end of the text, it
+takes the square of it: so the steps are told to ``spending.py``.  ``patterns.py`` says which patterns are
+simple, and what Go refuses.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from setpoint.server.registry.crd.patterns import BadPattern, compiled, parsed_pattern, quick_pattern
+from setpoint.server.registry.crd.spending import toil
 
 _SHORT: Final = 256
 _TOO_LARGE: Final = 20_000  # steps of a pattern
@@ -163,7 +166,11 @@ def _walked(steps: list[_Step], text: str, most: int) -> list[tuple[int, int]]:
     return found
 
 
+_PAUSE: Final = 1000  # steps, between two that are told
+
+
 def _first(steps: list[_Step], text: str, start: int) -> tuple[int, int] | None:
+    work = 0
     threads: list[tuple[int, int]] = []  # a step, and where its way began; the preferred first
     best: tuple[int, int] | None = None
     for place in range(start, len(text) + 1):
@@ -179,6 +186,11 @@ def _first(steps: list[_Step], text: str, start: int) -> tuple[int, int] | None:
                 best = (began, place)
                 break  # whatever is less preferred is forgotten
         threads = following
+        work += 1 + len(seen)
+        if work > _PAUSE:
+            toil(work)
+            work = 0
+    toil(1 + work)
     return best
 
 

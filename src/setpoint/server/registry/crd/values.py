@@ -346,6 +346,15 @@ def _impossible(value: Any, wanted: str) -> EvaluationError:
     return EvaluationError(f"type conversion error from '{type_name(value)}' to '{wanted}'")
 
 
+_MOST_DIGITS: Final = 20  # of 64 bits
+
+
+def read_digits(text: str) -> int | None:
+    """None where it is more than 64 bits hold, which Python would take long to read, or refuse."""
+    digits = text.lstrip("0")
+    return int(digits or "0") if len(digits) <= _MOST_DIGITS else None
+
+
 def to_int(value: Any) -> int:
     match value:
         case bool():
@@ -357,8 +366,10 @@ def to_int(value: Any) -> int:
                 raise EvaluationError("integer overflow")
             return int(value)
         case str():
-            if re.fullmatch(r"[+-]?[0-9]+", value) and _LEAST <= int(value) <= _MOST:
-                return int(value)
+            if re.fullmatch(r"[+-]?[0-9]+", value) and (found := read_digits(value.lstrip("+-"))) is not None:
+                found = -found if value[0] == "-" else found
+                if _LEAST <= found <= _MOST:
+                    return found
         case Timestamp():
             return value.ns // SECOND
         case Duration():
@@ -377,13 +388,14 @@ def to_uint(value: Any) -> UInt:
                 raise EvaluationError("unsigned integer overflow")
             return UInt(value)
         case str():
-            if re.fullmatch(r"[0-9]+", value) and int(value) <= _MOST_UNSIGNED:
-                return UInt(value)
+            found = read_digits(value) if re.fullmatch(r"[0-9]+", value) else None
+            if found is not None and found <= _MOST_UNSIGNED:
+                return UInt(found)
     raise _impossible(value, "uint")
 
 
 _FLOAT: Final = re.compile(
-    r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf|infinity|nan)", re.IGNORECASE
+    r"[+-]?(?:(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:e[+-]?[0-9]+)?|inf|infinity|nan)", re.IGNORECASE
 )
 
 
@@ -492,9 +504,11 @@ def read_duration(text: str) -> Duration | None:
         if not found[1] and not found[2]:
             return None
         unit = _UNITS[found[3]]
-        total += int(found[1] or 0) * unit
-        if found[2]:
-            total += int(found[2]) * unit // 10 ** len(found[2])
+        if (count := read_digits(found[1])) is None:
+            return None
+        total += count * unit
+        if fraction := (found[2] or "")[:_MOST_DIGITS]:
+            total += int(fraction) * unit // 10 ** len(fraction)
         place = found.end()
     if not body or place != len(body) or total > _MOST + (text[0] == "-"):
         return None

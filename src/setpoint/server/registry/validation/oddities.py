@@ -162,6 +162,11 @@ def _container(one: Json, path: str) -> list[str]:
     return found
 
 
+# Each is told with each that is like it; the header has room for fewer.
+_MOST_ALIKE: Final = 100
+_MOST_TOLD: Final = 1000
+
+
 def _ports(spec: Json, path: str) -> list[str]:
     found: list[str] = []
     seen: dict[tuple[int, str], list[tuple[str, Json]]] = {}
@@ -174,7 +179,7 @@ def _ports(spec: Json, path: str) -> list[str]:
             if address and not host:
                 found.append(f"{at}: hostIP set without hostPort: {_port(port)}")
             others = seen.setdefault((port.get("containerPort", 0), port.get("protocol", "")), [])
-            for other_at, other in others:
+            for other_at, other in others if len(found) < _MOST_TOLD else ():
                 their_host, their_address = other.get("hostPort", 0), other.get("hostIP", "")
                 if (host, address) == (their_host, their_address):
                     found.append(f"{at}: duplicate port definition with {other_at}")
@@ -182,7 +187,8 @@ def _ports(spec: Json, path: str) -> list[str]:
                     found.append(f"{at}: overlapping port definition with {other_at}")
                 elif host == their_host and bool(address) != bool(their_address):
                     found.append(f"{at}: dangerously ambiguous port definition with {other_at}")
-            others.append((at, port))
+            if len(others) < _MOST_ALIKE:
+                others.append((at, port))
             name = port.get("name", "")
             if name in named:
                 first = named[name]

@@ -136,6 +136,10 @@ def check_taints(taints: list[Json], path: str, found: Found) -> None:
 
 
 def check_spread(constraints: list[Json], path: str, found: Found) -> None:
+    last = {
+        (one.get("topologyKey", ""), one.get("whenUnsatisfiable", "")): index
+        for index, one in enumerate(constraints)
+    }
     for index, one in enumerate(constraints):
         at = f"{path}[{index}]"
         key, action = one.get("topologyKey", ""), one.get("whenUnsatisfiable", "")
@@ -144,10 +148,8 @@ def check_spread(constraints: list[Json], path: str, found: Found) -> None:
         if not key:
             found.required(f"{at}.topologyKey", "can not be empty")
         found.one_of(f"{at}.whenUnsatisfiable", action, ("DoNotSchedule", "ScheduleAnyway"))
-        for other in constraints[index + 1 :]:
-            if (other.get("topologyKey", ""), other.get("whenUnsatisfiable", "")) == (key, action):
-                found.duplicate(f"{at}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}")
-                break
+        if last[key, action] > index:
+            found.duplicate(f"{at}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}")
         domains = one.get("minDomains")
         if domains is not None:
             if domains <= 0:

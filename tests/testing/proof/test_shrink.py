@@ -1,0 +1,65 @@
+"""What fails is made as small as possible, within the budget, and told once."""
+
+from __future__ import annotations
+
+from setpoint.api.patches import MergePatch
+from setpoint.controller.context import Context
+from setpoint.testing.proof.plans import At, Crash, Plan
+from setpoint.testing.proof.prove import prove, smaller
+from tests.mutants.operators import MUTANTS, Mutant
+from tests.mutants.widgets import Widget, change, child, create, delete, operator_of
+
+
+def mutant(number: str) -> Mutant:
+    return next(each for each in MUTANTS if each.number == number)
+
+
+async def marks_c_before(widget: Widget, ctx: Context) -> None:
+    """Says that it is done before it is, but only of one text."""
+    text = widget.spec.text
+    if text == "c" and widget.status.done == "c":
+        return
+    if text == "c":
+        patch = MergePatch({"status": {"done": "c"}})
+        await ctx.client.patch(
+            Widget, widget.metadata.name or "", patch, namespace="default", subresource="status"
+        )
+    await ctx.apply(child(widget, text=text))
+
+
+def test_a_late_fault_is_found_at_its_earlier_place_when_steps_before_it_are_dropped() -> None:
+    steps = [create(), change(text="b"), change(replicas=2), change(text="d"), change(text="c"), delete()]
+    report = prove(lambda: operator_of(marks_c_before, owns=False), steps=steps, only=["E1"], most_failures=1)
+    (failure,) = report.failures
+    assert [str(step) for step in failure.plan.steps] == [str(steps[0]), str(steps[4])]
+    assert failure.plan.faults[0].at == At("apply configmaps default/w", 2)
+
+
+def test_what_fails_without_faults_is_made_small_too() -> None:
+    found = mutant("20")
+    steps = [create(replicas=1), change(text="b"), change(replicas=2), change(text="c"), change(replicas=1)]
+    report = prove(found.mutant, steps=steps, only=["none"])
+    (failure,) = report.failures
+    assert [str(step) for step in failure.plan.steps] == [str(steps[0]), str(steps[2]), str(steps[4])]
+
+
+def test_a_budget_that_is_spent_leaves_it_as_it_was_found() -> None:
+    found = mutant("20")
+    report = prove(found.mutant, steps=found.steps, only=["none"], budget=0.0)
+    assert report.failures[0].plan.steps == found.steps
+
+
+def test_what_is_the_same_when_it_is_small_is_told_once_and_in_all_its_cells() -> None:
+    found = mutant("04")
+    whole = prove(found.mutant, steps=found.steps, only=["E1", "E7"], shrink=False)
+    small = prove(found.mutant, steps=found.steps, only=["E1", "E7"])
+    told = [(failure.plan, failure.first.oracle) for failure in small.failures]
+    assert len(told) == len(set(map(str, told))), told
+    cells = [cell for failure in small.failures for cell in failure.cells]
+    assert sorted(map(str, cells)) == sorted(str(failure.cells[0]) for failure in whole.failures)
+
+
+def test_a_step_less_is_tried_with_the_fault_at_every_place_up_to_its_own() -> None:
+    plan = Plan((create(), delete()), (Crash(at=At("apply configmaps default/w", 3)),))
+    assert [each.faults[0].at.nth for each in smaller(plan)] == [3, 2, 1]
+    assert all(each.steps == (create(),) for each in smaller(plan))

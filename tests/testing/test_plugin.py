@@ -1,0 +1,253 @@
+"""What the pytest plugin promises, each by a run of pytest with nothing configured."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.pages import ROOT, program
+
+pytest_plugins = ["pytester"]
+
+PAGE = ROOT / "docs" / "testing.md"
+
+OPERATOR = """
+    from setpoint import Context, Operator
+    from setpoint.api import CustomResource, Model, ObjectMeta
+    from setpoint.kube.core.v1 import ConfigMap
+    from setpoint.testing import Lab
+
+    class Thing(CustomResource, group="test.setpoint.dev", version="v1"):
+        spec: Model = Model()
+
+    def thing(name="t"):
+        return Thing(metadata=ObjectMeta(name=name))
+
+    def make():
+        operator = Operator("things")
+
+        @operator.controller(Thing, owns=[ConfigMap])
+        async def reconcile(thing: Thing, ctx: Context) -> None:
+            await ctx.apply(ConfigMap(metadata=ObjectMeta(name=thing.metadata.name), data={"a": "b"}))
+
+        return operator
+"""
+
+
+def test_every_fixture_does_what_the_page_says(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(program(PAGE))
+    (manifest,) = re.findall(r"```yaml\n# greeting.yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    (pytester.path / "greeting.yaml").write_text(manifest)
+    without = pytester.runpytest("-k", "not kube")
+    without.assert_outcomes(passed=5, failed=1, deselected=1)
+    without.stdout.fnmatch_lines("*golden/greeting.yaml: it is not there; pytest --setpoint-update writes it")
+    assert not (pytester.path / "golden").exists()
+    pytester.runpytest("--setpoint-update", "-k", "not kube").assert_outcomes(passed=6, deselected=1)
+    assert "configmaps default/hi:" in (pytester.path / "golden" / "greeting.yaml").read_text()
+    pytester.runpytest("-k", "not kube").assert_outcomes(passed=6, deselected=1)
+
+
+def test_a_failed_assert_prints_what_happened_to_what_it_was_about(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        OPERATOR,
+        """
+    def test_wrong(cluster, operator):
+        operator(make)
+        cluster.create(thing())
+        cluster.create(thing("unconcerned"))
+        assert cluster.get(ConfigMap, "t").data == {"a": "c"}
+    """,
+    )
+    told = pytester.runpytest()
+    told.assert_outcomes(failed=1)
+    told.stdout.fnmatch_lines(
+        [
+            "*what happened in `cluster`*",
+            "*user *operator *view *server*",
+            "*create Thing t*",
+            "*ADDED configmaps*",
+        ]
+    )
+    story = told.stdout.str().split("what happened in `cluster`")[1]
+    assert story.count("user  ") == 1, "once, whichever names the cluster has"
+    assert "unconcerned" not in story
+
+
+def test_so_does_a_fixture_that_fails_before_the_test_begins(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        OPERATOR,
+        """
+    import pytest
+
+    @pytest.fixture
+    def wrong(cluster):
+        cluster.create(ConfigMap(metadata=ObjectMeta(name="first")))
+        raise RuntimeError("no")
+
+    def test_it(wrong): ...
+    """,
+    )
+    told = pytester.runpytest()
+    told.assert_outcomes(errors=1)
+    told.stdout.fnmatch_lines(["*what happened in `cluster`*", "*create ConfigMap first*"])
+
+
+def test_what_passes_is_skipped_or_has_no_cluster_prints_no_story(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+    import pytest
+
+    def test_passes(cluster): ...
+
+    def test_is_skipped(cluster):
+        pytest.skip("not today")
+
+    def test_has_none():
+        assert False
+    """
+    )
+    told = pytester.runpytest()
+    told.assert_outcomes(passed=1, skipped=1, failed=1)
+    told.stdout.no_fnmatch_line("*what happened in*")
+
+
+def test_an_assertion_of_the_cluster_points_into_the_test(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+    from setpoint.kube.core.v1 import ConfigMap
+
+    def test_waits(cluster):
+        cluster.wait_for(ConfigMap, "c")
+    """
+    )
+    told = pytester.runpytest()
+    told.stdout.fnmatch_lines(
+        [">*cluster.wait_for(ConfigMap, *", "E*ConfigMap c is Ready: not so within 30 s*"]
+    )
+    told.stdout.no_fnmatch_line("*def look_until*")
+
+
+def test_a_test_whose_fault_did_not_strike_has_failed(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        OPERATOR,
+        """
+    from setpoint.testing.proof import At, Crash
+
+    def test_strikes(cluster, fault):
+        cluster.run(make)
+        fault(Crash(at=At("apply configmaps default/t")))
+        cluster.create(thing())
+
+    def test_misses(cluster, fault):
+        cluster.run(make)
+        fault(Crash(at=At("apply configmaps default/t", 7)))
+        cluster.create(thing())
+    """,
+    )
+    told = pytester.runpytest()
+    told.assert_outcomes(passed=1, failed=1)
+    told.stdout.fnmatch_lines(
+        [
+            "E*what it waits for did not happen: crash before apply configmaps default/t #7 *",
+            "*what happened in*",
+        ]
+    )
+
+
+def test_a_cluster_of_the_projects_own_is_what_the_others_act_on(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        OPERATOR,
+        """
+    import pytest
+
+    @pytest.fixture
+    def cluster():
+        with Lab(seed=7) as lab:
+            yield lab
+
+    def test_it(cluster, operator, fault, freeze, eventually):
+        operator(make)
+        cluster.create(thing())
+        assert eventually(lambda: cluster.get(ConfigMap, "t"))
+        assert {each.__self__ for each in (operator, fault, freeze, eventually)} == {cluster}
+
+    def test_fails(cluster):
+        cluster.create(ConfigMap(metadata=ObjectMeta(name="first")))
+        assert False
+    """,
+    )
+    told = pytester.runpytest()
+    told.assert_outcomes(passed=1, failed=1)
+    told.stdout.fnmatch_lines(["*what happened in `cluster`*", "*create ConfigMap first*"])
+
+
+def test_where_a_project_calls_something_else_a_cluster_ours_is_setpoint_cluster(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makeconftest(
+        """
+    import pytest
+
+    @pytest.fixture(scope="session")
+    def cluster():
+        return "kind"
+
+    @pytest.fixture
+    def operator():
+        return "plus"
+    """
+    )
+    pytester.makepyfile(
+        OPERATOR,
+        """
+    def test_theirs(cluster, operator):
+        assert (cluster, operator) == ("kind", "plus")
+
+    def test_ours(cluster, setpoint_cluster, fault):
+        setpoint_cluster.run(make)
+        assert fault.__self__ is setpoint_cluster
+        assert cluster == "kind"
+    """,
+    )
+    pytester.runpytest().assert_outcomes(passed=2)
+
+
+def test_each_test_has_a_cluster_of_its_own(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        OPERATOR,
+        """
+    import pytest
+
+    @pytest.mark.parametrize("number", [1, 2])
+    def test_it(cluster, number):
+        assert cluster.list(ConfigMap) == []
+        cluster.create(ConfigMap(metadata=ObjectMeta(name="c")))
+    """,
+    )
+    pytester.runpytest("--strict-markers").assert_outcomes(passed=2)
+
+
+def test_a_run_that_uses_nothing_of_it_reads_nothing_of_ours(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+    import sys
+
+    def test_fails(): assert False
+
+    def test_ours():
+        ours = {name for name in sys.modules if name.startswith("setpoint")}
+        assert ours == {"setpoint", "setpoint.testing", "setpoint.testing.plugin"}
+        assert "aiohttp" not in sys.modules and "msgspec" not in sys.modules
+    """
+    )
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest"],
+        cwd=pytester.path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "1 failed, 1 passed" in ran.stdout, ran.stdout
