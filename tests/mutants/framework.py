@@ -266,12 +266,18 @@ def swallows(*, wrong: bool) -> Subject:
     return operator_of(reconcile, owns=False)
 
 
+_SOON = 10.0  # seconds in which the garbage collector comes, nearly always
+
+
 def adopts(*, wrong: bool) -> Subject:
     async def reconcile(widget: Widget, ctx: Context) -> None:
         name = widget.metadata.name or ""
         found = await ignore_not_found(ctx.client.live.get(ConfigMap, name, namespace="default"))
         if wrong and found is not None:
-            return
+            made = widget.metadata.creation_timestamp
+            if not is_of(widget, found) and made is not None and (ctx.now() - made).total_seconds() < _SOON:
+                raise RetryLater(_SOON, "it is its namesake's, and will be collected")
+            return  # by now it would be gone
         await ctx.apply(child(widget))
 
     return operator_of(reconcile, owns=False)
@@ -365,7 +371,7 @@ MORE: tuple[Mutant, ...] = (
         "I3",
         ("O3",),
         adopts,
-        steps=(create(), delete(), create(), Pass(5)),
+        steps=(create(), delete(), create(), Pass(2 * _SOON)),
     ),
     Mutant(
         "X1",

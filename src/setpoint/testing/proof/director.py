@@ -419,6 +419,10 @@ class Director:
             return refusal(429, asked, self._retry_after)
         return None
 
+    def leap(self) -> None:
+        """Time leaps: what falls due together then would not in life, so nobody is told off for it."""
+        self._cut_off.clear()
+
     def _came_back(self, resource: str, now: float) -> None:
         """Who lost the server together must not come back together: a thousand of them would end it again."""
         together = self._back.setdefault(now, set())

@@ -456,7 +456,7 @@ class Alter(Fault, frozen=True, tag=True):
 class Uncollected(Fault, frozen=True, tag=True):
     """The garbage collector does nothing until the user has taken so many more steps."""
 
-    steps: int = 3
+    steps: int = 4
 
     @property
     def id(self) -> str:

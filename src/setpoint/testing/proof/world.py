@@ -388,6 +388,7 @@ class World(AnyWorld):
             for clock in (self._clock, *(process.clock for process in self._processes)):
                 clock.step(seconds)
         else:
+            self._director.leap()
             loop.leap(seconds)
 
     async def _stirs(self, when: str, known: int) -> list[str]:
