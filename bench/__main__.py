@@ -4,6 +4,7 @@ Everything is kept in ``docs/benchmarks.jsonl`` and written up in ``docs/benchma
 peers (sync, watch, reconcile, …: ``bench/peers``), its server beside the real one, and the others (decode,
 schedule, …), which compare one part with a yardstick.  A run of all of them replaces what was known; a run of
 some, only what it measured.  Whatever goes wrong in one is told, and the others go on; then it ends with 1.
+All of it runs with the fastest Python that is here (``bench/pythons.py``).
 
     python -m bench
     python -m bench sync queue
@@ -27,6 +28,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import bench
+from bench import pythons
 from bench.measure import say
 from setpoint.testing.kube import StartFailed, binaries
 
@@ -36,7 +38,7 @@ BY_NAME: Final = {
     "cache",
     "controller",
 }  # only where asked for: sync and reconcile measure the same, and more
-NOT_BENCHES: Final = {"__main__", "measure", "stub", "contestants", "peers", "watchers"}
+NOT_BENCHES: Final = {"__main__", "measure", "stub", "contestants", "peers", "pythons", "watchers"}
 NEED_CLUSTER: Final = {*PEERS, *SERVERS, "controller"} - {"watch", "queue"}  # the Makefile has the same
 NEED_CURL: Final = {"sync"}
 
@@ -50,11 +52,15 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help="which; where none is named, all that say something new")
     parser.add_argument("--short", action="store_true", help="only the ratios that CI watches")
     parser.add_argument("--write", action="store_true", help="with --short: write the baselines anew")
+    parser.add_argument(
+        "--python", metavar="PATH", help="which Python; where none is named, the fastest here"
+    )
     asked = parser.parse_args()
     if asked.short:
         from bench.peers import short
 
         sys.exit(short.main(write=asked.write))
+    pythons.hand_over(asked.python, asked.names)
     alone = sorted({module.name for module in pkgutil.iter_modules(bench.__path__)} - NOT_BENCHES)
     known = [*PEERS, *alone]
     if unknown := sorted(set(asked.names) - set(known)):

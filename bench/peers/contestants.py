@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -20,6 +21,8 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Final
+
+from bench import pythons
 
 FOLDER: Final = Path(__file__).parent.parent / "contestants"
 _LONGEST: Final = 1800.0  # seconds that a cold build may take
@@ -110,8 +113,9 @@ def _python(program: str) -> Callable[[], list[str]]:
             pip = [str(folder / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "--quiet"]
             _run([*pip, "install", "--require-hashes", "--requirement", str(locked)], source)
 
-        minor = f"{sys.version_info.major}.{sys.version_info.minor}"
-        kept = _kept(f"{program}-python{minor}", [locked], make)
+        # two Pythons of one version may be built differently, and then one is much faster
+        build = hashlib.sha256(pythons.own().encode()).hexdigest()[:8]
+        kept = _kept(f"{program}-python{platform.python_version()}-{build}", [locked], make)
         return [str(kept / "bin" / "python"), str(source / "main.py")]
 
     return cache(command)

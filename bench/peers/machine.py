@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from bench import pythons
 from bench.peers import contestants
 from setpoint.testing.kube import StartFailed, binaries
 
@@ -38,6 +39,7 @@ def machine() -> dict[str, Any]:
         # what follows the first dash is whose kernel it is
         "system": f"{platform.system()} {platform.release().partition('-')[0]}",
         "filesystem": filesystem(Path(tempfile.gettempdir())),
+        "pythons": pythons.measured(),
         "versions": {name: said for name, said in _versions().items() if said},
     }
 
@@ -75,7 +77,6 @@ def _versions() -> dict[str, str]:
     return {
         **servers,
         "curl": " ".join(_said("curl", "--version").split()[1:2]),
-        "Python": platform.python_version(),
         "Go": _said("go", "env", "GOVERSION", folder=go).removeprefix("go"),
         "Rust": " ".join(_said("rustc", "--version").split()[1:2]),
         **{name.replace("_", "-"): contestants.version(name) for name in _PROGRAMS},
@@ -103,5 +104,5 @@ def described(where: dict[str, Any]) -> str:
     kept = f"files on {disk}" + (", where fsync does nothing" if disk in IN_MEMORY else "")
     return (
         f"{where['cores']} cores ({where['processor']}), {where['gigabytes']} GB, {where['system']}, "
-        f"{kept}; {versions}"
+        f"{kept}; {pythons.described(where['pythons'])}, {versions}"
     )

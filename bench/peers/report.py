@@ -1,8 +1,8 @@
 """Writes what was measured: ``docs/benchmarks.md``, its chart, and the headline ratios in the README.
 
 All three come from ``docs/benchmarks.jsonl``, which the benches write; nothing is typed.  Whatever is missing
-(a contestant, a work, a promise) is named, with the reason.  In the README, what stands between the two marks
-is replaced:
+(a contestant, a work, a promise) is named, with the reason; where all is missing nothing is written.  In the
+README, what stands between the two marks is replaced:
 
     <!-- benchmarks: begin -->
     <!-- benchmarks: end -->
@@ -23,6 +23,7 @@ from bench.peers.machine import ROOT, described
 from bench.peers.results import (
     LIMIT,
     OURS,
+    RESULTS,
     cases,
     is_comparable,
     is_extrapolated,
@@ -162,8 +163,20 @@ often, of 100 watches, the server ended one, having too little CPU for it; it we
 it had seen."""
 
 
+class NothingMeasured(Exception):
+    """There is nothing to write a report of."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"writing {PAGE.name}: nothing was measured, for there is no result in docs/{RESULTS.name}; "
+            "run make bench, or a part of it (make bench ONLY=queue)"
+        )
+
+
 def write() -> None:
     results = load()
+    if not results:
+        raise NothingMeasured
     CHART.write_text(chart(results))
     PAGE.write_text("\n".join(page(results)) + "\n")
     README.write_text(with_headlines(README.read_text(), results))
@@ -428,6 +441,13 @@ def _dates(results: list[Result]) -> str:
     return "; ".join(f"{', '.join(works)}: {run}" for run, works in of.items()) or "nothing of this yet"
 
 
-if __name__ == "__main__":
-    write()
+def main() -> None:
+    try:
+        write()
+    except NothingMeasured as nothing:
+        sys.exit(str(nothing))
     print(f"wrote {PAGE.name} and {CHART.name}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

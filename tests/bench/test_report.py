@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import re
 import tempfile
 from pathlib import Path
@@ -171,7 +172,7 @@ def test_a_run_is_known_by_its_commit_and_time_and_a_machine_by_no_name() -> Non
     assert re.fullmatch(r".+, \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", machine.run_id())
     said = json.dumps(machine.machine())
     assert not [path for path in (str(Path.home()), tempfile.gettempdir(), str(machine.ROOT)) if path in said]
-    assert machine.machine()["versions"]["Python"]
+    assert machine.machine()["pythons"][0][0] == platform.python_version()
 
 
 def test_files_in_memory_are_known_and_said_loudly() -> None:
@@ -189,6 +190,19 @@ def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, file in {"PAGE": "page.md", "CHART": "chart.svg", "README": "README.md"}.items():
         monkeypatch.setattr(report, name, tmp_path / file)
     return tmp_path
+
+
+@pytest.mark.parametrize("is_empty", [True, False], ids=["an empty file", "no file"])
+def test_where_nothing_was_measured_nothing_is_written_and_one_is_told_what_to_run(
+    written: Path, *, is_empty: bool
+) -> None:
+    if is_empty:
+        results.RESULTS.write_text("")
+    before = {each: each.read_text() for each in written.iterdir()}
+    with pytest.raises(SystemExit, match=r"nothing was measured.*make bench") as ended:
+        report.main()
+    assert isinstance(ended.value.code, str), "which is told, and ends with 1"
+    assert {each: each.read_text() for each in written.iterdir()} == before
 
 
 def test_whatever_goes_wrong_in_one_work_the_others_go_on_and_it_is_named(
