@@ -657,3 +657,17 @@ async def test_closing_a_client_ends_its_watches() -> None:
         with pytest.raises(RuntimeError, match="this client is closed"):
             await waiting
         await watch.close()
+
+
+async def test_gzip_is_not_asked_for_where_nothing_passes_a_network() -> None:
+    asked = []
+
+    async def app(request: Request) -> listen.Answer:
+        asked.append(request.headers["Accept-Encoding"])
+        return listen.Answer(404)
+
+    async with listen.serve(app, grace=0) as address, Client(Config(str(address))) as client:
+        with pytest.raises(errors.SetpointError):
+            await client.get(Thing, "a")
+    assert asked
+    assert set(asked) == {"identity"}

@@ -66,6 +66,7 @@ class Endpoint:
     server_hostname: str | None = None  # the name to ask for and to verify, where it is not the host's
     proxy: str | None = field(default=None, repr=False)  # may hold a password
     user_agent: str = "setpoint"
+    may_pack: bool = True  # whether gzip is asked for: more work for both, and fewer bytes on the way
     max_body: int = 512 * 2**20
     connect_timeout: float = 30.0
 
@@ -89,7 +90,7 @@ class HttpTransport:
             "Host": server.authority,
             "User-Agent": endpoint.user_agent,
             "Accept": "*/*",
-            "Accept-Encoding": "gzip",
+            "Accept-Encoding": "gzip" if endpoint.may_pack else "identity",
         }
         self._prefix = server.path
         if proxy is not None and not self._is_tls:  # it is told where to, in each request
