@@ -87,4 +87,4 @@ lock: setup  ## write the locks anew, with the newest versions pyproject.toml al
 	printf 'hatchling\neditables\n' | $(BIN)/uv pip compile --constraint requirements.lock $(LOCK) requirements-run.lock pyproject.toml -
 
 clean:  ## remove what the verbs made here (not the kube cache)
-	rm -rf $(VENV) .venv-* dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -105,7 +105,7 @@ def hand_over(asked: str | None, arguments: list[str]) -> None:
             return
         other = better.executable
         say(f"Python {better.version} is the fastest here, so everything in Python runs with it")
-    name = f".venv-{other.strip('/').replace('/', '-')}"
+    name = f".venv/{other.strip('/').replace('/', '-')}"  # inside of ours, with which it goes
     made = subprocess.run(
         ["make", "--no-print-directory", "setup", f"PYTHON={other}", f"VENV={name}"], cwd=ROOT, check=False
     )
