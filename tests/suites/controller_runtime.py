@@ -128,6 +128,11 @@ def outcomes(package: str, folder: Path, told: Mapping[str, str]) -> Outcomes:
     return read(folder)
 
 
+def repeated(outcomes: Outcomes) -> Outcomes:
+    """What a whole suite came to that was run again."""
+    return {name: (end, why or AGAIN) for name, (end, why) in outcomes.items()}
+
+
 def read(folder: Path) -> Outcomes:
     """What a run left there."""
     text, report = (folder / "said").read_text(errors="replace"), folder / _REPORT
