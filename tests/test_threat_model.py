@@ -35,6 +35,22 @@ def test_every_promise_of_the_threat_model_names_a_test() -> None:
     assert not [row for row in promises if "`test_" not in row and row not in assets]
 
 
+WEAKNESSES = (
+    *("no threat model", "transport", "HTTP/2", "authentication", "authorization", "too many rights"),
+    *("confused deputies", "requests forged by the server", "secrets in caches", "secrets in logs"),
+    *("text that is run", "metrics and debug pages", "requests too large, too many, too slow", "parsers"),
+    *("patterns and rules", "paths and keys", "two servers on one directory", "dependencies"),
+)
+
+
+def test_every_usual_weakness_has_its_row_and_its_tests() -> None:
+    _, _, section = (ROOT / "THREAT_MODEL.md").read_text().partition("## The usual weaknesses")
+    table = [line for line in section.partition("\n## ")[0].splitlines() if line.startswith("| ")][2:]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
+    assert [name for name, _, _ in cells] == list(WEAKNESSES)
+    assert not [name for name, _, tests in cells if not re.fullmatch(r"`test_\w+`(, `test_\w+`)*", tests)]
+
+
 # ── Nothing that is read is run ─────────────────────────────────────────────────────────────────────
 
 _RUNS = {"eval", "exec", "compile", "__import__"}

@@ -46,9 +46,13 @@ def _denied(**status: Json) -> Answerer:
     return lambda review: _review(review, {"allowed": False, **({"status": status} if status else {})})
 
 
+def _patched_by(patch: Json, **more: Json) -> Answerer:
+    written = base64.b64encode(json.dumps(patch).encode()).decode()
+    return _allowed(**{"patchType": "JSONPatch", "patch": written, **more})
+
+
 def _patched(*operations: Json, **more: Json) -> Answerer:
-    patch = base64.b64encode(json.dumps(list(operations)).encode()).decode()
-    return _allowed(**{"patchType": "JSONPatch", "patch": patch, **more})
+    return _patched_by(list(operations), **more)
 
 
 def _counted(review: Json) -> Said:
@@ -61,6 +65,93 @@ def _counted(review: Json) -> Said:
 
 def _add(path: str, value: Json) -> Json:
     return {"op": "add", "path": path, "value": value}
+
+
+_THEN: Final = "2000-01-01T00:00:00Z"
+
+
+def _owner(**more: Json) -> Json:
+    entry = {"manager": "m", "operation": "Update", "apiVersion": "v1", "time": _THEN}
+    return [{**entry, "fieldsType": "FieldsV1", "fieldsV1": {"f:data": {"f:a": {}}}, **more}]
+
+
+# What a webhook may do to metadata, and to what an object is.
+METADATA: Final[dict[str, list[Json]]] = {
+    "none": [{"op": "remove", "path": "/metadata"}],
+    "null": [_add("/metadata", None)],
+    "text": [_add("/metadata", "x")],
+    "no-name": [{"op": "remove", "path": "/metadata/name"}],
+    "empty-name": [_add("/metadata/name", "")],
+    "bad-name": [_add("/metadata/name", "A B")],
+    "number-name": [_add("/metadata/name", 1)],
+    "generated": [{"op": "remove", "path": "/metadata/name"}, _add("/metadata/generateName", "g-")],
+    "no-namespace": [{"op": "remove", "path": "/metadata/namespace"}],
+    "other-namespace": [_add("/metadata/namespace", "elsewhere")],
+    "uid": [_add("/metadata/uid", "u")],
+    "no-uid": [_add("/metadata/uid", "")],
+    "creation": [_add("/metadata/creationTimestamp", _THEN)],
+    "no-creation": [_add("/metadata/creationTimestamp", None)],
+    "bad-creation": [_add("/metadata/creationTimestamp", "x")],
+    "version": [_add("/metadata/resourceVersion", "5")],
+    "no-version": [_add("/metadata/resourceVersion", "")],
+    "bad-version": [_add("/metadata/resourceVersion", "x")],
+    "generation": [_add("/metadata/generation", 7)],
+    "bad-generation": [_add("/metadata/generation", "x")],
+    "deletion": [_add("/metadata/deletionTimestamp", _THEN)],
+    "grace": [_add("/metadata/deletionGracePeriodSeconds", 5)],
+    "link": [_add("/metadata/selfLink", "/x")],
+    "no-owners": [{"op": "remove", "path": "/metadata/managedFields"}],
+    "empty-owners": [_add("/metadata/managedFields", [])],
+    "null-owners": [_add("/metadata/managedFields", None)],
+    "text-owners": [_add("/metadata/managedFields", "x")],
+    "an-owner": [_add("/metadata/managedFields", _owner())],
+    "bad-operation": [_add("/metadata/managedFields", _owner(operation="x"))],
+    "bad-version-owner": [_add("/metadata/managedFields", _owner(apiVersion=""))],
+    "no-fields-type": [_add("/metadata/managedFields", _owner(fieldsType=""))],
+    "bad-fields-type": [_add("/metadata/managedFields", _owner(fieldsType="x"))],
+    "labels": [_add("/metadata/labels", {"a": "b"})],
+    "number-label": [_add("/metadata/labels", {"a": 1})],
+    "null-label": [_add("/metadata/labels", {"a": None})],
+    "no-labels": [_add("/metadata/labels", None)],
+    "references": [_add("/metadata/ownerReferences", [{"uid": "a"}])],
+    "doubled-references": [
+        _add("/metadata/ownerReferences", [{"apiVersion": "v1", "kind": "K", "name": "n", "uid": "a"}] * 2)
+    ],
+    "finalizer": [_add("/metadata/finalizers", ["not one"])],
+    "unknown": [_add("/metadata/unknown", "x")],
+    "kind": [_add("/kind", "Secret")],
+    "odd-kind": [_add("/kind", "Odd")],
+    "no-kind": [{"op": "remove", "path": "/kind"}],
+    "number-kind": [_add("/kind", 1)],
+    "api-version": [_add("/apiVersion", "v2")],
+    "no-api-version": [{"op": "remove", "path": "/apiVersion"}],
+    "all": [{"op": "replace", "path": "", "value": {"data": {"a": "b"}}}],
+    "a-list": [{"op": "replace", "path": "", "value": []}],
+    "a-text": [{"op": "replace", "path": "", "value": "x"}],
+    "added": [_add("", {"data": {}})],
+}
+# Patches that are none, or cannot be performed.
+OPERATIONS: Final[dict[str, Json]] = {
+    "text": "x",
+    "number": [1],
+    "null": [None],
+    "nothing": [{}],
+    "no-path": [{"op": "add", "value": 1}],
+    "number-path": [{"op": "add", "path": 1, "value": 1}],
+    "no-path-removed": [{"op": "remove"}],
+    "no-path-replaced": [{"op": "replace", "value": 1}],
+    "no-path-tested": [{"op": "test", "value": 1}],
+    "number-op": [{"op": 1, "path": "/data"}],
+    "no-from": [{"op": "move", "path": "/data"}],
+    "number-from": [{"op": "copy", "path": "/data", "from": 1}],
+    "absent-from": [{"op": "move", "path": "/data", "from": "/absent"}],
+    "no-value": [{"op": "add", "path": "/data"}],
+    "absent-holder": [_add("/absent/a", "b")],
+    "absent-replaced": [{"op": "replace", "path": "/absent", "value": "x"}],
+    "below-text": [_add("/metadata/name/a", "b")],
+    "no-slash": [_add("data", {})],
+    "deep": [_add("/data", {"a": json.loads("[" * 300 + "]" * 300)})],
+}
 
 
 def _converted(review: Json) -> Said:
@@ -88,11 +179,16 @@ def _one_way(review: Json) -> Said:
     return _conversion(review, {"result": {"status": "Failed", "message": "there is no way back"}})
 
 
-def _without_metadata(review: Json) -> Said:
-    answer = json.loads(_converted(review).body)
-    for obj in answer["response"]["convertedObjects"]:
-        obj["metadata"] = "x"
-    return Said(200, json.dumps(answer).encode())
+def _with_metadata(change: Callable[[Json], Json]) -> Answerer:
+    """Converted, each with what is made of its metadata."""
+
+    def answer(review: Json) -> Said:
+        said = json.loads(_converted(review).body)
+        for obj in said["response"]["convertedObjects"]:
+            obj["metadata"] = change(obj["metadata"])
+        return Said(200, json.dumps(said).encode())
+
+    return answer
 
 
 def _changed_name(review: Json) -> Said:
@@ -224,7 +320,11 @@ ANSWERS: Final[dict[str, Answerer]] = {
     "/patch/audiences": _patched(_add("/spec/audiences", ["b"])),
     "/patch/spec": _patched({"op": "remove", "path": "/spec"}),
     "/patch/size": _patched(_add("/spec/size", 5)),
+    "/patch/container": _patched(_add("/container", "other")),
+    "/patch/ports/text": _patched(_add("/ports", ["x"])),
     "/patch/invalid": _patched(_add("/metadata/labels", {"not a label": "!"})),
+    **{f"/metadata/{name}": _patched(*operations) for name, operations in METADATA.items()},
+    **{f"/operations/{name}": _patched_by(operations) for name, operations in OPERATIONS.items()},
     "/slow": _slow,
     "/convert": _converted,
     "/convert/one-way": _one_way,
@@ -243,7 +343,10 @@ ANSWERS: Final[dict[str, Answerer]] = {
     "/convert/types/objects": lambda review: _conversion(
         review, {"convertedObjects": {}, "result": {"status": "Success"}}
     ),
-    "/convert/types/metadata": _without_metadata,
+    "/convert/types/metadata": _with_metadata(lambda _: "x"),
+    "/convert/types/labels": _with_metadata(lambda metadata: {**metadata, "labels": "x"}),
+    "/convert/types/label": _with_metadata(lambda metadata: {**metadata, "labels": {"a": 1}}),
+    "/convert/types/annotation": _with_metadata(lambda metadata: {**metadata, "annotations": {"a": None}}),
     "/convert/types/result": lambda review: _conversion(review, {"result": "Success"}),
     "/convert/types/status": lambda review: _conversion(review, {"result": {"status": 1}}),
     "/convert/types/message": lambda review: _conversion(

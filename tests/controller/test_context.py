@@ -45,6 +45,15 @@ class World:
         primary = await self.process.client.live.get(kind, name, namespace=namespace)
         return Context(self.means, primary, log=Log(logging.getLogger("test"), {}))
 
+    async def cleaning_up(self) -> Context:
+        """A context for the same Parent, which somebody has deleted; from now on the cache hears nothing."""
+        self.cluster.change("parents", "web", {"metadata": {"finalizers": ["op/cleanup"]}})
+        self.cluster.mark_deleted("parents", "web")
+        self.cluster.is_late = True
+        ctx = await self.context()
+        self.cluster.requests.clear()
+        return ctx
+
     async def caught_up(self) -> None:
         """Wait until the cache has seen what somebody else did."""
         version = self.cluster.of("children")["metadata"]["resourceVersion"]
@@ -329,6 +338,117 @@ async def test_what_is_going_already_is_left_to_go() -> None:
         going = await ctx.client.live.get(Child, "a", namespace="shop")
         assert await ctx.delete(going)
         assert here.writes() == []
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("it_is", ["changed", "going", "another", "gone"])
+async def test_nothing_is_deleted_for_an_object_that_was_old_when_it_was_read(it_is: str) -> None:
+    async with world() as here:
+        ctx = await here.context()
+        await ctx.apply(child())
+        if it_is == "changed":
+            here.cluster.change("parents", "web", {"spec": {"colour": "green"}})
+        elif it_is == "going":
+            await here.cleaning_up()
+        else:
+            here.cluster.delete("parents", "web")
+        if it_is == "another":
+            here.cluster.put("parents", "web")
+        here.cluster.requests.clear()
+        with pytest.raises(Conflict, match=r"delete .* Child shop/web: .* Parent shop/web, for whose sake"):
+            await ctx.delete(Child, "web")
+        assert here.cluster.requests == ["get parents shop/web"]
+        assert here.cluster.names("children") == ["web"]
+
+
+@pytest.mark.virtual_time
+async def test_one_look_at_the_server_is_enough_for_all_that_a_reconcile_deletes() -> None:
+    async with world() as here:
+        ctx = await here.context()
+        for name in ("a", "b"):
+            await ctx.apply(child(name))
+        here.cluster.change("parents", "web", {"status": {"phase": "another"}})
+        here.cluster.requests.clear()
+        assert not await ctx.delete(Child, "c")
+        assert here.cluster.requests == [], "what is not there is not deleted"
+        for name in ("a", "b"):
+            assert await ctx.delete(Child, name)
+        assert here.cluster.requests == [
+            "get parents shop/web",
+            "delete children shop/a",
+            "delete children shop/b",
+        ]
+
+
+# In a clean-up.
+
+
+@pytest.mark.virtual_time
+async def test_a_clean_up_finds_what_an_old_view_does_not_have() -> None:
+    async with world() as here:
+        ctx = await here.cleaning_up()
+        here.cluster.put("children", "web")
+        assert (await ctx.get(Child, "web")).metadata.name == "web"
+        here.cluster.requests.clear()
+        assert await ctx.delete(Child, "web")
+        assert here.cluster.requests == ["get children shop/web", "delete children shop/web"]
+        assert here.cluster.names("children") == []
+
+
+@pytest.mark.virtual_time
+async def test_a_clean_up_does_not_take_the_namesake_of_what_is_going_for_going() -> None:
+    async with world() as here:
+        here.cluster.put("children", "web", deletionTimestamp="2030-01-01T00:00:00Z", finalizers=["a/b"])
+        await here.caught_up()
+        ctx = await here.cleaning_up()
+        assert await ctx.delete(Child, "web")
+        assert here.cluster.requests == ["get children shop/web"], "it is on its way, as the server says"
+        here.cluster.delete("children", "web")
+        here.cluster.put("children", "web")
+        assert await ctx.delete(Child, "web")
+        assert here.cluster.names("children") == []
+
+
+@pytest.mark.virtual_time
+async def test_what_is_not_there_costs_a_clean_up_one_request_and_a_reconcile_none() -> None:
+    async with world() as here:
+        ctx = await here.context()
+        here.cluster.requests.clear()
+        assert not await ctx.delete(Child, "web")
+        with pytest.raises(NotFound):
+            await ctx.get(Child, "web")
+        assert here.cluster.requests == []
+        ctx = await here.cleaning_up()
+        assert not await ctx.delete(Child, "web")
+        assert here.cluster.requests == ["get children shop/web"]
+        here.cluster.requests.clear()
+        assert not await ctx.delete(Room, "cellar")
+        assert here.cluster.requests == ["get rooms cellar"], "a kind that is not declared is asked for once"
+
+
+@pytest.mark.virtual_time
+async def test_what_is_there_costs_a_clean_up_its_deletion_alone() -> None:
+    async with world() as here:
+        here.cluster.put("children", "web")
+        await here.caught_up()
+        ctx = await here.cleaning_up()
+        assert await ctx.delete(Child, "web")
+        assert here.cluster.requests == ["delete children shop/web"]
+
+
+@pytest.mark.virtual_time
+async def test_a_clean_up_leaves_alone_what_the_declarations_do_not_select() -> None:
+    cluster = Cluster()
+    cluster.put("parents", "web")
+    process = Process(cluster)
+    process.cache.declare(Child, labels={"ours": "yes"})
+    async with process.cache:
+        await process.cache.wait_synced()
+        ctx = await World(cluster, process).cleaning_up()
+        cluster.put("children", "web")
+        assert not await ctx.delete(Child, "web")
+        cluster.put("children", "web", labels={"ours": "yes"})
+        assert await ctx.delete(Child, "web")
 
 
 # Owning, conditions, events.

@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from setpoint.controller.result import Plan, Result, plan
-from setpoint.errors import Conflict, RetryLater, SetpointError, TerminalError
+from setpoint.errors import Conflict, RetryLater, SetpointError, TerminalError, TooManyRequests
 
 CONFLICT = Conflict("update v1 ConfigMap shop/web", "it has changed")
 
@@ -23,6 +23,8 @@ CONFLICT = Conflict("update v1 ConfigMap shop/web", "it has changed")
         (TerminalError("no such image"), Plan("error", is_terminal=True)),
         (RetryLater(5, "the bucket is being made"), Plan("requeue_after", after=5)),
         (CONFLICT, Plan("error", backs_off=True)),
+        (TooManyRequests("evict a", "busy", retry_after=10), Plan("error", backs_off=True, not_before=10)),
+        (TooManyRequests("evict a", "busy", retry_after=9e9), Plan("error", backs_off=True, not_before=300)),
         (OSError("disk full"), Plan("error", backs_off=True)),
         (TimeoutError(), Plan("error", backs_off=True)),
         (KeyError("spec"), Plan("error", backs_off=True, is_bug=True)),

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from setpoint.errors import AnswerLost, ConnectionFailed
+from setpoint.net import listen
 from setpoint.net.http import Endpoint, HttpTransport
 from setpoint.net.listen import Address, Answer, serve
 from setpoint.net.transport import Request, WebSocket
@@ -668,6 +669,69 @@ async def test_an_answer_of_which_nothing_is_taken_is_not_waited_for() -> None:
         await head(reader)  # and of the rest, no more than fits on the way
         while not await is_served(address):  # as soon as the place is free
             await asyncio.sleep(0.01)
+
+
+async def test_an_answer_that_is_taken_a_few_bytes_at_a_time_is_not_waited_for() -> None:
+    async def app(_: Request) -> Answer:
+        return Answer(body=b"x" * 50_000_000)
+
+    async with serve(app, slowest=0.1) as address, wire(address) as (reader, writer):
+        writer.write(b"GET / HTTP/1.1\r\n\r\n")
+        await head(reader)
+        taken = 0
+        with suppress(ConnectionError):
+            while piece := await reader.read(10):
+                taken += len(piece)
+        assert taken < 50_000_000
+
+
+async def test_a_stream_of_which_nothing_is_taken_ends() -> None:
+    closed = asyncio.Event()
+
+    async def body() -> AsyncIterator[bytes]:
+        try:
+            while True:
+                yield b"x" * 100_000
+        finally:
+            closed.set()
+
+    async def app(_: Request) -> Answer:
+        return Answer(body=body())
+
+    async with serve(app, slowest=0.1) as address, wire(address) as (reader, writer):
+        writer.write(b"GET / HTTP/1.1\r\n\r\n")
+        await head(reader)
+        await closed.wait()
+
+
+async def test_what_is_left_of_an_answer_when_its_connection_ends_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    connections: list[listen._Connection] = []
+    made = listen._Connection.connection_made
+
+    def remember(self: listen._Connection, transport: asyncio.BaseTransport) -> None:
+        connections.append(self)
+        made(self, transport)
+
+    monkeypatch.setattr(listen._Connection, "connection_made", remember)
+
+    async def body() -> AsyncIterator[bytes]:
+        sending = connections[0]._transport
+        assert sending is not None
+        while sending.get_write_buffer_size() < 30_000:  # too little for the stream to be held up
+            yield b"x" * 10_000
+            await asyncio.sleep(0)
+
+    async def app(_: Request) -> Answer:
+        return Answer(body=body())
+
+    async with serve(app, slowest=0.1) as address, wire(address) as (_, writer):
+        writer.transport.pause_reading()  # type: ignore[attr-defined]  # a stream's transport reads, too
+        writer.write(b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n")
+        while not connections:
+            await asyncio.sleep(0)
+        await connections[0].gone
 
 
 async def test_listening_loads_none_of_the_library_that_sends() -> None:

@@ -7,12 +7,14 @@ import shutil
 import socket
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from setpoint.errors import AnswerLost, ConnectionFailed
+from setpoint.net import listen
 from setpoint.net.http import Endpoint, HttpTransport
 from setpoint.net.listen import Answer, serve
 from setpoint.net.sealing import Sealed
@@ -329,3 +331,67 @@ async def test_what_is_asked_in_the_middle_of_a_handshake_is_sent_after_it(tmp_p
         await server.say(OK)
         assert await asking == b"ok"
         assert len(transport._connections) == 1
+
+
+async def test_who_breaks_tls_and_takes_nothing_is_let_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carrying: list[asyncio.Transport] = []
+    made = listen._Securing.connection_made
+
+    def remember(self: listen._Securing, transport: asyncio.BaseTransport) -> None:
+        carrying.append(cast("asyncio.Transport", transport))
+        made(self, transport)
+
+    monkeypatch.setattr(listen._Securing, "connection_made", remember)
+
+    async def body() -> AsyncIterator[bytes]:
+        while True:
+            yield b"x" * 100_000
+
+    async def app(_: Request) -> Answer:
+        return Answer(body=body())
+
+    async with serve(app, ssl_context=server_context(for_server(), tmp_path)) as address:
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        client = client_context().wrap_bio(incoming, outgoing, server_hostname="127.0.0.1")
+        reader, writer = await asyncio.open_connection("127.0.0.1", address.port)
+        while True:
+            try:
+                client.do_handshake()
+                break
+            except ssl.SSLWantReadError:
+                writer.write(outgoing.read())
+                incoming.write(await reader.read(2**16))
+        client.write(b"GET / HTTP/1.1\r\n\r\n")
+        writer.write(outgoing.read())
+        writer.transport.pause_reading()  # type: ignore[attr-defined]  # a stream's transport reads, too
+        while carrying[0].get_write_buffer_size() < 2**16:
+            await asyncio.sleep(0)
+        writer.write(b"\x17\x03\x03\x00\x20" + bytes(32))  # a record that nobody sealed
+        while carrying[0].get_extra_info("socket").fileno() != -1:
+            await asyncio.sleep(0.01)
+        writer.transport.abort()
+
+
+async def test_what_comes_on_many_connections_at_once_is_not_mixed_up(tmp_path: Path) -> None:
+    bodies = [bytes([number]) * (500_000 + number) for number in range(20)]
+    async with AsyncExitStack() as stack:
+        context = server_context(for_server(), tmp_path)
+        address = await stack.enter_async_context(serve(echo, ssl_context=context))
+        asked = [
+            whole(await stack.enter_async_context(to(address.port)), Request("POST", "/", body=body))
+            for body in bodies
+        ]
+        assert await asyncio.gather(*asked) == bodies
+
+
+def test_all_connections_of_a_loop_share_the_room_for_what_comes() -> None:
+    async def two() -> tuple[memoryview, memoryview]:
+        one, other = (Sealed(asyncio.Protocol(), client_context(), "localhost") for _ in range(2))
+        return one._buffer, other._buffer
+
+    one, other = asyncio.run(two())
+    elsewhere, _ = asyncio.run(two())
+    assert one is other
+    assert one is not elsewhere, "loops may run in threads of their own"

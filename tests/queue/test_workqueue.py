@@ -317,6 +317,11 @@ async def test_a_failing_key_backs_off_alone_until_forgotten() -> None:
     assert queue.add_rate_limited("shop/a") == 1
 
 
+async def test_a_key_backs_off_for_at_least_as_long_as_was_asked_for() -> None:
+    queue = new_queue()
+    assert [queue.add_rate_limited("shop/a", not_before=2.5) for _ in range(3)] == [2.5, 2.5, 3]
+
+
 async def test_a_failing_key_never_holds_back_another() -> None:
     queue = new_queue()
     for _ in range(50):

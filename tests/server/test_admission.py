@@ -443,3 +443,191 @@ async def test_a_watch_in_another_version_says_that_it_cannot_convert(tmp_path: 
     event = json.loads(lines.splitlines()[0])
     assert event["type"] == "ERROR"
     assert event["object"]["message"].endswith("Kind=Size failed: not today")
+
+
+# ── Connections ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def connecting(*subresources: str) -> Json:
+    resources = [f"pods/{one}" for one in subresources]
+    return {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CONNECT"], "resources": resources}
+
+
+async def test_a_connection_is_admitted_before_its_pod_is_looked_for(tmp_path: Path) -> None:
+    async with (
+        hooks_behind(tmp_path) as hooks,
+        ApiServer(services={"default/hooks": hooks.address}) as server,
+    ):
+        hooks.answer = lambda request: {
+            "allowed": "rm" not in request["object"].get("command", []),
+            "status": {"message": "not in here"},
+        }
+        rules = [connecting("exec", "attach")]
+        await made(server, _HOOKS.format("validating"), hooks.configuration(rules=rules))
+        status, refusal = await ask(server, "POST", f"{_PODS}/absent/exec?command=rm&command=-r&stdin=1")
+        absent, _ = await ask(server, "POST", f"{_PODS}/absent/exec?command=ls")
+        await ask(server, "POST", f"{_PODS}/absent/portforward?ports=80")
+    assert (status, absent) == (400, 404)
+    assert refusal["message"] == 'admission webhook "hooks.example.com" denied the request: not in here'
+    asked, _ = hooks.asked
+    assert asked["kind"] == asked["requestKind"] == {"group": "", "version": "v1", "kind": "PodExecOptions"}
+    assert (asked["operation"], asked["subResource"], asked["name"]) == ("CONNECT", "exec", "absent")
+    assert asked["object"]["kind"] == "PodExecOptions"
+    assert asked["object"]["command"] == ["rm", "-r"]
+    assert asked["options"] is asked["oldObject"] is None
+
+
+async def test_what_a_webhook_makes_of_a_connection_is_what_is_connected(tmp_path: Path) -> None:
+    patch = base64.b64encode(b'[{"op":"add","path":"/container","value":"other"}]').decode()
+    async with (
+        hooks_behind(tmp_path) as hooks,
+        ApiServer(services={"default/hooks": hooks.address}) as server,
+    ):
+        hooks.answer = lambda _: {"allowed": True, "patchType": "JSONPatch", "patch": patch}
+        await made(server, _PODS, _POD)
+        configuration = hooks.configuration(rules=[connecting("*")])
+        await made(server, _HOOKS.format("mutating"), configuration)
+        status, refusal = await ask(server, "POST", f"{_PODS}/p/attach")
+    assert (status, refusal["message"]) == (400, "container other is not valid for pod p")
+
+
+@pytest.mark.parametrize(
+    ("target", "code", "message"),
+    [
+        ("absent/exec?command=ls", 404, 'pods "absent" not found'),
+        ("p/exec?command=ls", 400, "pod p does not have a host assigned"),
+        ("p/exec?command=ls&container=z", 400, "container z is not valid for pod p"),
+        ("p/exec?command=ls&dryRun=All", 400, "dryRun is not supported"),
+        ("p/portforward?ports=80", 400, "pod p does not have a host assigned"),
+        ("p/proxy/a/b", 400, "address not allowed"),
+        ("p/exec/more", 404, "the server could not find the requested resource"),
+    ],
+)
+async def test_a_connection_ends_where_a_server_that_reaches_no_node_ends(
+    target: str, code: int, message: str
+) -> None:
+    async with ApiServer() as server:
+        await made(server, _PODS, _POD)
+        status, refusal = await ask(server, "GET", f"{_PODS}/{target}")
+    assert (status, refusal["message"]) == (code, message)
+
+
+# ── What webhooks may not change ────────────────────────────────────────────────────────────────────
+
+
+@asynccontextmanager
+async def patched_by(tmp_path: Path, operations: list[Json]) -> AsyncIterator[ApiServer]:
+    """A server whose ConfigMaps a webhook patches, but for ``old``, which was there before."""
+    patch = base64.b64encode(json.dumps(operations).encode()).decode()
+    async with (
+        hooks_behind(tmp_path) as hooks,
+        ApiServer(services={"default/hooks": hooks.address}) as server,
+    ):
+        hooks.answer = lambda _: {"allowed": True, "patchType": "JSONPatch", "patch": patch}
+        await made(server, _MAPS, {"metadata": {"name": "old"}})
+        await made(server, _HOOKS.format("mutating"), hooks.configuration())
+        yield server
+
+
+@pytest.mark.parametrize("field", ["uid", "creationTimestamp", "namespace", "resourceVersion"])
+async def test_an_object_keeps_what_it_is_known_by_though_a_webhook_takes_it_away(
+    tmp_path: Path, field: str
+) -> None:
+    async with patched_by(tmp_path, [{"op": "add", "path": f"/metadata/{field}", "value": None}]) as server:
+        _, old = await ask(server, "GET", f"{_MAPS}/old")
+        _, changed = await ask(
+            server, "PUT", f"{_MAPS}/old", {"metadata": {"name": "old"}, "data": {"a": "b"}}
+        )
+        new = await made(server, _MAPS, {"metadata": {"name": "new"}})
+        assert (await ask(server, "GET", f"{_MAPS}/new"))[1] == new
+    for kept in ("uid", "creationTimestamp", "namespace"):
+        assert changed["metadata"][kept] == old["metadata"][kept]
+        assert new["metadata"][kept]
+    assert int(changed["metadata"]["resourceVersion"]) > int(old["metadata"]["resourceVersion"])
+
+
+async def test_a_webhook_does_not_move_an_object(tmp_path: Path) -> None:
+    operations = [{"op": "replace", "path": "/metadata/namespace", "value": "kube-system"}]
+    async with patched_by(tmp_path, operations) as server:
+        status, refusal = await ask(server, "POST", _MAPS, {"metadata": {"name": "new"}})
+        assert (await ask(server, "GET", f"{_MAPS}/new"))[0] == 404
+    assert (status, refusal["message"]) == (
+        400,
+        "the namespace of the provided object does not match the namespace sent on the request",
+    )
+
+
+async def test_owners_that_a_webhook_makes_unreadable_stay_who_they_were(tmp_path: Path) -> None:
+    operations = [{"op": "add", "path": "/metadata/managedFields", "value": [{"operation": "Odd"}]}]
+    async with patched_by(tmp_path, operations) as server:
+        new = await made(server, _MAPS, {"metadata": {"name": "new"}, "data": {"a": "b"}})
+    [entry] = new["metadata"]["managedFields"]
+    assert entry["fieldsV1"] == {"f:data": {".": {}, "f:a": {}}}
+
+
+async def test_an_object_that_lost_its_metadata_is_refused_for_its_name(tmp_path: Path) -> None:
+    async with patched_by(tmp_path, [{"op": "remove", "path": "/metadata"}]) as server:
+        status, refusal = await ask(server, "POST", _MAPS, {"metadata": {"name": "new"}})
+    assert status == 422
+    assert "metadata.name: Required value: name or generateName is required" in refusal["message"]
+
+
+@pytest.mark.parametrize(
+    ("patch", "message"),
+    [
+        (b"{}", "json: cannot unmarshal object into Go value of type jsonpatch.Patch"),
+        (b"[1]", "json: cannot unmarshal number into Go value of type jsonpatch.Operation"),
+        (b"[null]", "Unexpected kind: unknown"),
+        (b'[{"op":"add","path":1}]', "add operation failed to decode path: missing value"),
+        (b'[{"op":"copy","path":"/data"}]', "decode from: operation, missing from field: missing value"),
+        (b"[" * 1000 + b"]" * 1000, "exceeded max depth"),
+        (b'[{"op":"replace","path":"","value":[]}]', "couldn't get version/kind; json parse error"),
+    ],
+)
+async def test_a_patch_that_is_none_is_told(tmp_path: Path, patch: bytes, message: str) -> None:
+    async with (
+        hooks_behind(tmp_path) as hooks,
+        ApiServer(services={"default/hooks": hooks.address}) as server,
+    ):
+        encoded = base64.b64encode(patch).decode()
+        hooks.answer = lambda _: {"allowed": True, "patchType": "JSONPatch", "patch": encoded}
+        await made(server, _HOOKS.format("mutating"), hooks.configuration())
+        status, refusal = await ask(server, "POST", _MAPS, {"metadata": {"name": "new"}})
+    assert status == 500
+    assert message in refusal["message"]
+
+
+async def test_an_answer_for_nobody_is_none(tmp_path: Path) -> None:
+    async with (
+        hooks_behind(tmp_path) as hooks,
+        ApiServer(services={"default/hooks": hooks.address}) as server,
+    ):
+        hooks.answer = lambda _: {"allowed": True, "uid": None}
+        await made(server, _HOOKS.format("validating"), hooks.configuration())
+        status, refusal = await ask(server, "POST", _MAPS, {"metadata": {"name": "new"}})
+    assert status == 500
+    assert "expected response.uid=" in refusal["message"]
+
+
+async def test_who_may_only_get_streams_is_not_given_any() -> None:
+    """They are created, though a WebSocket begins with a GET."""
+    role = {
+        "metadata": {"name": "looks"},
+        "rules": [{"apiGroups": [""], "resources": ["pods/exec", "pods/proxy"], "verbs": ["get"]}],
+    }
+    binding = {
+        "metadata": {"name": "looks"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "looks"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "looker"}],
+    }
+    rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/default"
+    async with ApiServer() as server:
+        await made(server, _PODS, _POD)
+        await made(server, f"{rbac}/roles", role)
+        await made(server, f"{rbac}/rolebindings", binding)
+        headers = {"Impersonate-User": "looker"}
+        answers = [
+            await server.transport()(Request("GET", f"{_PODS}/p/{one}", headers)) for one in ("exec", "proxy")
+        ]
+        statuses = [one.status for one in answers]
+    assert statuses == [403, 400]

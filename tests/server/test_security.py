@@ -7,8 +7,10 @@ import base64
 import hmac
 import json
 import logging
+import random
 import ssl
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ from setpoint.net.trust import CertificatePair, server_context
 from setpoint.server.authentication.tokens import BearerTokens
 from setpoint.server.registry.requests import User
 from setpoint.server.server import ApiServer
-from tests.server.http.asking import MAPS, Asking, config_map
+from tests.server.http.asking import MAPS, Asking, Got, config_map
 from tests.server.test_admission import Hooks, hooks_behind, made
 from tests.server.test_admission import ask as ask_server
 from tests.server.test_limits import Wire, Wires, wired
@@ -29,6 +31,7 @@ from tests.server.test_limits import Wire, Wires, wired
 SECRETS = "/api/v1/namespaces/default/secrets"
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
 ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
+BINDINGS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
 HOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 
 
@@ -107,6 +110,73 @@ def test_given_tokens_are_compared_in_constant_time_and_kept_as_digests(
         assert set(compared) == {(32, 32)}, "digests, whatever the length of what was shown"
         assert len(compared) % 3 == 0, "all of them, whichever it is"
     assert "second" not in str(vars(tokens))
+
+
+# ── What somebody may do ────────────────────────────────────────────────────────────────────────────
+
+
+@asynccontextmanager
+async def who_may_list_one() -> AsyncIterator[Asking]:
+    """The administrator's way to a server with the Secrets a and b, on which Bob may list a."""
+    rule = {"verbs": ["list", "watch"], "apiGroups": [""], "resources": ["secrets"], "resourceNames": ["a"]}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "one"}
+    bob = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "bob"}
+    async with ApiServer() as server:
+        ask = Asking(server.transport())
+        await ask.create(ROLES, {"metadata": {"name": "one"}, "rules": [rule]})
+        await ask.create(BINDINGS, {"metadata": {"name": "one"}, "roleRef": role, "subjects": [bob]})
+        for name in ("a", "b"):
+            await ask.create(SECRETS, {"metadata": {"name": name}})
+        yield ask
+
+
+async def test_no_selector_by_chance_shows_more_than_may_be_listed() -> None:
+    chance = random.Random(0)
+    fields, signs = ("metadata.name", "metadata.namespace", "type", ""), ("=", "!=", "==", "\\", "")
+    values, between = ("a", "b", "x", "default", "\\\\", ""), (",", ",", "\\,", "\\\\,", ",,")
+    shown = 0
+
+    def term() -> str:
+        return chance.choice(fields) + chance.choice(signs) + chance.choice(values)
+
+    async with who_may_list_one() as ask:
+        for _ in range(3_000):
+            selector = "".join(term() + chance.choice(between) for _ in range(chance.randrange(3))) + term()
+            got = await ask.get(f"{SECRETS}?fieldSelector={selector}", Impersonate_User="bob")
+            assert got.status in (200, 400, 403), selector
+            if got.status == 200:
+                shown += len(got.json["items"])
+                assert {each["metadata"]["name"] for each in got.json["items"]} <= {"a"}, selector
+    assert shown > 10
+
+
+async def test_a_selector_that_only_looks_like_one_name_opens_no_list() -> None:
+    async with who_may_list_one() as ask:
+
+        async def listed(selector: str) -> Got:
+            return await ask.get(f"{SECRETS}?fieldSelector={selector}", Impersonate_User="bob")
+
+        assert [each["metadata"]["name"] for each in (await listed("metadata.name=a")).json["items"]] == ["a"]
+        for selector in (
+            "metadata.namespace!=x\\,metadata.name=a",
+            "metadata.name!=x\\,metadata.name=a",
+            "metadata.name!=x",
+            "metadata.namespace=default",
+            "metadata.name=b",
+            "x,metadata.name=a",
+        ):
+            assert (await listed(selector)).status == 403, selector
+        by_path = SECRETS.replace("/v1/", "/v1/watch/") + "/a?timeoutSeconds=1&fieldSelector="
+        for selector in ("metadata.namespace!=x\\", "metadata.namespace=default"):
+            assert (await ask.get(by_path + selector, Impersonate_User="bob")).status == 400, selector
+
+
+async def test_there_are_no_metrics_and_no_debug_pages() -> None:
+    async with ApiServer() as server:
+        ask, stranger = Asking(server.transport()), Asking(server.transport(""))
+        for path in ("/metrics", "/metrics/slis", "/debug/pprof", "/debug/pprof/profile", "/logs", "/flagz"):
+            assert (await ask.get(path)).body == b"404 page not found\n", path
+            assert (await stranger.get(path)).status == 401, path
 
 
 # ── What a stranger can make it hold ────────────────────────────────────────────────────────────────
@@ -246,6 +316,31 @@ async def test_a_webhook_sees_no_credential_of_who_asked(tmp_path: Path) -> None
         await made(server, HOOKS, hooks.configuration())
         await made(server, MAPS, {"metadata": {"name": "a"}})
         assert server.token not in json.dumps(hooks.asked)
+
+
+async def test_a_request_that_waits_for_a_webhook_ends_in_time(tmp_path: Path) -> None:
+    async with (
+        hooks_behind(tmp_path) as hooks,
+        ApiServer(services={"default/hooks": hooks.address}) as server,
+    ):
+        await made(server, HOOKS, hooks.configuration(timeoutSeconds=30))
+        hooks.meeting = asyncio.Barrier(2)  # of two, and one is asked
+        status, told = await ask_server(server, "POST", f"{MAPS}?timeout=300ms", {"metadata": {"name": "a"}})
+        assert (status, told["reason"]) == (504, "Timeout")
+        assert (await ask_server(server, "GET", f"{MAPS}/a"))[0] == 404
+
+
+async def test_of_what_a_webhook_says_only_so_much_is_read(tmp_path: Path) -> None:
+    async with (
+        hooks_behind(tmp_path) as hooks,
+        ApiServer(services={"default/hooks": hooks.address}) as server,
+    ):
+        await made(server, HOOKS, hooks.configuration())
+        hooks.answer = lambda _: {"allowed": True, "warnings": ["x" * (3 * 2**20)]}
+        status, told = await ask_server(server, "POST", MAPS, {"metadata": {"name": "a"}})
+    assert status == 500
+    assert "failed calling webhook" in told["message"]
+    assert len(told["message"]) < 10_000
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1/x", "file:///etc/passwd", "https://u:p@127.0.0.1/x", "x"])

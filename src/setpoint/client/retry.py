@@ -47,7 +47,7 @@ def wait_before_retry(
     if not repeatable or tries >= OTHER_TRIES:
         return None
     if isinstance(error, ServerError | TooManyRequests) and error.retry_after is not None:
-        return error.retry_after
+        return error.retry_after + jitter() * FIRST_WAIT
     return min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** (tries - 1)) * (1 + jitter()) / 2
 
 

@@ -30,7 +30,7 @@ from setpoint.api.meta import PartialObjectMetadata
 from setpoint.api.model import Object
 from setpoint.api.names import Key
 from setpoint.controller.context import LABEL, Context, Means
-from setpoint.controller.owners import AnyObject, identity_of, in_metadata, object_text
+from setpoint.controller.owners import AnyObject, identity_of, object_text
 from setpoint.controller.readiness import Readiness, is_ready
 from setpoint.controller.result import Result
 from setpoint.errors import NotFound
@@ -73,8 +73,6 @@ class Declaring:
         self._means = means
         self._context = context
         self._me = identity_of(primary)
-        self._form = form_of_object(primary)
-        self._generation = in_metadata(primary, "generation")
         self._owned = {(form.gvk.group, form.gvk.kind): form for form in owned}
         self._declared: set[tuple[str, str, Key]] = set()
         self.result: Result | None = None
@@ -134,7 +132,7 @@ class Declaring:
                 owner=me.uid,
             )
             going += [(form, each) for each in to_prune(found, owner=me.uid, kept=kept)]
-        if not going or not await self._is_current():
+        if not going or not await self._context.is_current():
             return
         for form, each in going:
             key = key_of(each)
@@ -150,19 +148,6 @@ class Declaring:
                     resource_version=each.metadata.resource_version or "",
                     propagation="Background",
                 )
-
-    async def _is_current(self) -> bool:
-        """Whether the server still has the object that was reconciled, and the same spec: ours may be old."""
-        me, kind = self._me, metadata_only(self._form)
-        try:
-            live = await self._means.client.live.get(kind, me.name, namespace=me.namespace or None)
-        except NotFound:
-            return False
-        return (
-            live.metadata.uid == me.uid
-            and live.metadata.deletion_timestamp is None
-            and live.metadata.generation == self._generation
-        )
 
 
 async def declare_all(children: Declaring, items: Iterable[Declared]) -> None:

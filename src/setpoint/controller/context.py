@@ -4,11 +4,13 @@
 nothing is sent when nothing would change.  The longhand of all this is the client, and the functions of
 ``apply.py``, ``owners.py`` and ``recorder.py``.
 
-1. Reads are the cache's, and never behind what this controller wrote.  ``client.live`` asks the server.
+1. Reads are the cache's, and never behind what this controller wrote.  ``client.live`` asks the server.  In a
+   clean-up, that an object is not there is believed only if the server says so: nobody looks for it again.
 2. Every object read is fresh: to change it changes nothing else.  Objects given are not changed, but for
    ``set_controller_reference``, whose purpose that is.
 3. What says no namespace is in that of the object being reconciled.
-4. Deletes name the uid and the version that was seen.
+4. Deletes name the uid and the version that was seen.  Before the first of them in a reconcile the server is
+   asked for the object that it is for: an old view of that must not delete anything.
 
 For plain functions, which run in threads, ``sync_context.py`` has the same words without ``await``.  Made by
 ``authored.py``, one for each reconcile.
@@ -25,7 +27,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, TypeAlias, TypedDict, TypeVar, Unpack, cast, overload
 
-from setpoint.api.forms import Form, Untyped, form_of, form_of_object, key_of
+from setpoint.api.forms import Form, Untyped, form_of, form_of_object, key_of, metadata_only
 from setpoint.api.meta import Condition, set_condition
 from setpoint.api.model import Object, as_read, from_wire, to_wire
 from setpoint.api.names import GroupVersionKind, Key, Resource
@@ -34,7 +36,7 @@ from setpoint.api.requests import Propagation
 from setpoint.api.times import Time
 from setpoint.api.wire import Snapshot
 from setpoint.cache.cache import AsHeld
-from setpoint.client.client import Client, SelectOptions
+from setpoint.client.client import Client, SelectOptions, ignore_not_found
 from setpoint.clock import SystemClock
 from setpoint.controller.apply import (
     Path,
@@ -49,6 +51,7 @@ from setpoint.controller.apply import (
 )
 from setpoint.controller.client import ReconcileClient
 from setpoint.controller.event_series import EventType, Happening
+from setpoint.controller.finalizer import is_going
 from setpoint.controller.hot_loop import HotLoops, Write
 from setpoint.controller.mapping import Reason
 from setpoint.controller.owners import (
@@ -124,6 +127,9 @@ class Context:
         self._means = means
         self._primary = primary
         self._me = identity_of(primary)
+        self._generation = in_metadata(primary, "generation")
+        self._is_clean_up = is_going(primary)  # then it was read from the server, see authored.py
+        self._may_delete = self._is_clean_up
         self.client = means.client
         self.request = Key(self._me.namespace, self._me.name)
         self.log = log
@@ -145,9 +151,24 @@ class Context:
     # Reading.
 
     async def get(self, kind: type[T] | Form[T], name: str, *, namespace: str | None = None) -> T:
-        """One object, from the cache if its kind is declared; NotFound if it is not there."""
-        resource = await self.client.resource_of(kind)
-        return await self.client.get(kind, name, namespace=self._namespace(resource, namespace))
+        """One object, from the cache if its kind is declared; NotFound if it is not there.
+
+        In a clean-up, what the cache does not have is asked of the server.
+        """
+        form = form_of(kind)
+        resource = await self.client.resource_of(form)
+        place = self._namespace(resource, namespace)
+        try:
+            return await self.client.get(form, name, namespace=place)
+        except NotFound:
+            if not self._is_clean_up or not self.client.cache.informers(form, place or ""):
+                raise  # it was the server who said so
+        return await self._get_live(form, resource, name, place)
+
+    async def _get_live(self, form: Form[T], resource: Resource, name: str, namespace: str | None) -> T:
+        """One object as the server has it, of those that a cached read can give."""
+        cache = self.client.cache
+        return form.decode((await cache.get_live(form, cache.key_of(resource, name, namespace))).data)
 
     async def list(
         self, kind: type[T] | Form[T], *, owned: bool = False, **select: Unpack[SelectOptions]
@@ -326,8 +347,8 @@ class Context:
     ) -> bool:
         """Delete an object: ``delete(pod)`` or ``delete(Pod, name)``.  Whether it was there.
 
-        Conflict if it changed since it was read: whether it is still to go is to be decided afresh.  An
-        object that was not read stands for the one of its name.
+        Conflict if it changed since it was read, or the object being reconciled did: whether it is still to
+        go is to be decided afresh.  An object that was not read stands for the one of its name.
         """
         if len(target) == 2:
             kind, name = target
@@ -338,8 +359,9 @@ class Context:
                 found = await self._find(form_of_object(found), key_of(found).name, key_of(found).namespace)
         if found is None:
             return False
-        if in_metadata(found, "deletion_timestamp") is not None:
+        if is_going(found):
             return True  # on its way already
+        await self._check_current(f"delete {object_text(found)}")
         me = identity_of(found)
         try:
             await self.client.delete(
@@ -355,10 +377,33 @@ class Context:
         return True
 
     async def _find(self, form: Form[Any], name: str, namespace: str | None) -> Any:
-        try:
-            return await self.get(form, name, namespace=namespace)
-        except NotFound:
-            return None
+        """What there is of that name; in a clean-up, the server must say that it is gone or going."""
+        found = await ignore_not_found(self.get(form, name, namespace=namespace))
+        if self._is_clean_up and found is not None and is_going(found):
+            resource, key = await self.client.resource_of(form), key_of(found)
+            return await ignore_not_found(self._get_live(form, resource, key.name, key.namespace or None))
+        return found
+
+    async def _check_current(self, doing: str) -> None:
+        """Conflict if the object being reconciled is old; asked once, for all that this reconcile deletes."""
+        if not self._may_delete and not await self.is_current():
+            raise Conflict(
+                doing,
+                f"{object_text(self._primary)}, for whose sake it was to go, is gone by now, or going, or "
+                "another by that name, or has another spec",
+            )
+        self._may_delete = True
+
+    async def is_current(self) -> bool:
+        """Whether the server still has the object being reconciled, and the same spec: ours may be old."""
+        me, kind = self._me, metadata_only(form_of_object(self._primary))
+        live = await ignore_not_found(self.client.live.get(kind, me.name, namespace=me.namespace or None))
+        return (
+            live is not None
+            and live.metadata.uid == me.uid
+            and not is_going(live)
+            and live.metadata.generation == self._generation
+        )
 
     def set_controller_reference(self, obj: Object | RawObject) -> None:
         """Make the object being reconciled the owner of another, which is to be written: deleted with it.

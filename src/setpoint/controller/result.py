@@ -23,7 +23,7 @@ from math import isfinite
 from typing import Literal, Protocol, TypeAlias
 
 from setpoint.api.names import Key
-from setpoint.errors import RetryLater, TerminalError
+from setpoint.errors import ApiError, RetryLater, TerminalError
 
 Request: TypeAlias = Key  # which object to look at: its place, never the event that brought it up
 
@@ -61,6 +61,7 @@ class Plan:
     counted: Literal["success", "error", "requeue", "requeue_after"]
     after: float | None = None  # look again after so many seconds
     backs_off: bool = False  # look again after the backoff of the key; else its failures are forgotten
+    not_before: float = 0.0  # seconds that the server asked to be left alone for, where it did
     is_terminal: bool = False
     is_bug: bool = False  # an error of the sort that nobody raises on purpose
 
@@ -70,6 +71,7 @@ class Plan:
 
 
 _SUCCESS = Plan("success")
+_MOST_ASKED = 300.0  # seconds; a server that asks for more may be wrong about it
 
 
 def plan(outcome: Result | BaseException | None) -> Plan:
@@ -86,7 +88,9 @@ def plan(outcome: Result | BaseException | None) -> Plan:
     errors = list(_leaves(outcome))
     if any(not isinstance(error, TerminalError | RetryLater) for error in errors):
         is_bug = any(isinstance(error, _BUGS) for error in errors)
-        return Plan("error", backs_off=True, is_bug=is_bug)
+        asked = [error.retry_after or 0.0 for error in errors if isinstance(error, ApiError)]
+        not_before = min(_MOST_ASKED, max(asked, default=0.0))
+        return Plan("error", backs_off=True, not_before=not_before, is_bug=is_bug)
     waits = [error.seconds for error in errors if isinstance(error, RetryLater)]
     if waits:
         return Plan("requeue_after", after=min(waits))

@@ -275,7 +275,9 @@ class Worker:
             self._queue.forget(key)
         if follows.backs_off:
             reason = Reason("retry" if follows.is_failure else "requeue")
-            again_in = self._queue.add_rate_limited(key, priority=priority, reason=reason)
+            again_in = self._queue.add_rate_limited(
+                key, not_before=follows.not_before, priority=priority, reason=reason
+            )
         elif again_in is not None:
             self._queue.add(key, after=again_in, priority=priority, reason=Reason("requeue"))
         error = outcome if isinstance(outcome, BaseException) else None

@@ -19,7 +19,9 @@ Promises:
 7. What is answered here and not by the app (408, 413, 500) is worded by ``refuse``.
 8. Requests that were sent at once are answered in turn; while many wait, or much, no more are read.
 9. With ``most_body`` a request is asked about by its head, before its body is kept: who is not known cannot
-   make us hold what it sends.  An answer of which nothing is taken for ``slowest`` seconds is not waited for.
+   make us hold what it sends.
+10. With ``slowest``, who is slow to take what is sent is cut: an answer, or a piece of one that goes on, has
+   twice as many seconds, and so has what is left of it when the connection is to end.
 
 Not here: where a request ends (``arriving.py``), WebSockets (``upgrading.py``), routes, Kubernetes, who may
 ask.  Fed by sockets; drained by the app it is given.  The library that sends is not loaded to listen: that
@@ -51,6 +53,7 @@ log = logging.getLogger("setpoint.listen")
 _LINGER: Final = 5.0  # seconds in which a refused body may go on coming before the connection is cut
 _AGREED_WITHIN: Final = 60.0  # seconds to agree on TLS, where ``slowest`` says nothing else
 _FAREWELL: Final = 1.0  # seconds that a connection has to close when the server leaves
+_TAKEN_WITHIN: Final = 2  # times ``slowest``: an answer may be larger than any request
 _LARGE: Final = 64 * 2**10  # a body that is not copied behind its head
 _MOST_WAITING: Final = 16  # requests of one connection: then no more are read
 _MUCH_WAITING: Final = 64 * 2**10  # bytes of them
@@ -191,6 +194,7 @@ class _Server:
         self.max_body = max_body
         self.most_body = most_body
         self.slowest = slowest
+        self.taken_within = None if slowest is None else _TAKEN_WITHIN * slowest
         self.longest_idle = longest_idle
         self.connections: set[_Connection] = set()
         self.is_leaving = False
@@ -342,9 +346,18 @@ class _Connection(asyncio.Protocol):
             self._transport.abort()
 
     def leave(self) -> None:
-        if self.task is None and self._transport is not None:
-            self._is_over = True
-            self._transport.close()
+        if self.task is None:
+            self._close()
+
+    def _close(self) -> None:
+        """End it once all that was written is taken; and at last in any case."""
+        if self._transport is None:
+            return
+        self._is_over = True
+        self._stop_timer()
+        self._transport.close()
+        if self._server.taken_within is not None:
+            self._timer = self._loop.call_later(self._server.taken_within, self.cut)
 
     # ── One after another ───────────────────────────────────────────────────────────────────────────
 
@@ -362,7 +375,7 @@ class _Connection(asyncio.Protocol):
         elif self._arriving.broken:
             log.info("%s sent no HTTP: %s", self._transport.get_extra_info("peername"), self._arriving.broken)
             self._close_with(Answer(400, {"Content-Type": "text/plain; charset=utf-8"}, b"400 Bad Request"))
-            self._transport.close()
+            self._close()
         elif self._arriving.is_in_body and self._arriving.is_too_long:
             self._refuse(413, self._too_long())
         elif self._arriving.expects_leave:
@@ -402,8 +415,7 @@ class _Connection(asyncio.Protocol):
         if self._transport is None:
             return
         if is_last or self._server.is_leaving:
-            self._is_over = True
-            self._transport.close()
+            self._close()
         else:
             self._next()
             if self._timer is None and self._is_midway():
@@ -438,7 +450,7 @@ class _Connection(asyncio.Protocol):
             self._transport.write(head)
             self._transport.write(body)
         if self._is_full:
-            await self._drain_in_time()
+            await self._drain()
         return is_last
 
     async def _stream(self, arrived: Arrived, answer: Answer, body: AsyncIterable[bytes]) -> bool:
@@ -478,26 +490,16 @@ class _Connection(asyncio.Protocol):
             await self._drain()
 
     async def _drain(self) -> None:
-        """Wait until the peer has read enough; whoever goes away cancels this."""
+        """Wait until the peer has taken enough.  Who is too slow is cut; who goes away cancels this."""
         self._drained = self._loop.create_future()
         try:
-            await self._drained
+            async with asyncio.timeout(self._server.taken_within):
+                await self._drained
+        except TimeoutError:
+            self.cut()
+            raise ConnectionAbortedError("the peer is too slow to take what is sent") from None
         finally:
             self._drained = None
-
-    async def _drain_in_time(self) -> None:
-        """The same, as long as the peer takes something now and then; else it is cut."""
-        left: float = float("inf")
-        while self._is_full and self._transport is not None:
-            was, left = left, self._transport.get_write_buffer_size()
-            if left >= was:
-                self.cut()
-                return
-            try:
-                async with asyncio.timeout(self._server.slowest):
-                    await self._drain()
-            except TimeoutError:
-                continue
 
     async def _talk(
         self, request: Request, answer: Answer, talk: Callable[[WebSocket], Awaitable[None]]

@@ -10,6 +10,9 @@ Promises:
 2. The end is told (``eof_received``) only where the peer said goodbye: bytes that stop coming may have been
    cut off by anybody.
 3. Closing says goodbye and does not wait for the peer's.
+4. Who breaks TLS is cut: what was not sent yet does not wait for a peer that takes nothing.
+5. A connection that says nothing holds little: what comes is put where all of a loop's put it, and looked at
+   before anything else comes.
 
 Used by ``dialing.py`` and ``listen.py``; talks to a transport of asyncio, or to another of its own kind (a
 proxy over TLS).
@@ -21,6 +24,7 @@ import asyncio
 import contextlib
 import ssl
 from typing import Any, Final, cast
+from weakref import WeakKeyDictionary
 
 _READ: Final = 256 * 2**10  # bytes that one read of a socket brings at most
 _RECORD: Final = 16 * 2**10  # bytes that one record of TLS holds at most
@@ -40,7 +44,7 @@ class Sealed(asyncio.Transport, asyncio.BufferedProtocol):
         self._talking = talking
         self._arrived, self._leaving = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = tls.wrap_bio(self._arrived, self._leaving, name is None, name)
-        self._buffer = memoryview(bytearray(_READ))
+        self._buffer = _room()
         self._unsent: list[bytes] = []  # that OpenSSL does not take yet
         self._is_open = False  # between the handshake and the end
         self._is_over = False
@@ -205,9 +209,23 @@ class Sealed(asyncio.Transport, asyncio.BufferedProtocol):
         self._is_open, self._is_over = False, True
         if not self.opened.done():
             self.opened.set_exception(error)
-        elif was_open:
-            self._talking.connection_lost(error)
-        self._raw.close()
+            self._raw.close()
+        else:
+            self._raw.abort()
+            if was_open:
+                self._talking.connection_lost(error)
+
+
+_ROOMS: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, memoryview]] = WeakKeyDictionary()
+
+
+def _room() -> memoryview:
+    """The running loop's: a read is over before the next begins."""
+    loop = asyncio.get_running_loop()
+    room = _ROOMS.get(loop)
+    if room is None:
+        room = _ROOMS[loop] = memoryview(bytearray(_READ))
+    return room
 
 
 def _seen(opened: asyncio.Future[None]) -> None:

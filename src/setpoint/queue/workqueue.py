@@ -147,11 +147,15 @@ class WorkQueue(Generic[K, R]):
         if self._waiters:
             self._hand_out(now)
 
-    def add_rate_limited(self, key: K, *, priority: int = 0, reason: R | None = None) -> float:
-        """Ask for ``key`` again because it failed; the answer is for how many seconds it backs off."""
+    def add_rate_limited(
+        self, key: K, *, not_before: float = 0.0, priority: int = 0, reason: R | None = None
+    ) -> float:
+        """Ask for ``key`` again because it failed; the answer is for how many seconds it backs off, at least
+        ``not_before``.
+        """
         self._failures[key] = self._failures.get(key, 0) + 1
         self._retries += 1
-        delay = self._backoff(self._failures[key])
+        delay = max(not_before, self._backoff(self._failures[key]))
         self.add(key, after=delay, priority=priority, reason=reason)
         return delay
 

@@ -46,6 +46,7 @@ from setpoint.server.http.app import MAX_BODY, Api
 from setpoint.server.http.authentication import Authenticator
 from setpoint.server.http.health import Health
 from setpoint.server.http.hosts import Hosts
+from setpoint.server.http.inflight import Limits
 from setpoint.server.registry.allocation import Allocations
 from setpoint.server.registry.bootstrap import bootstrap
 from setpoint.server.registry.builtins import builtin_resources
@@ -92,6 +93,7 @@ class ApiServer:
     ``services`` says where the Services are that webhooks are behind: "namespace/name" (or
     "namespace/name:port") → "host:port".  ``admission`` names the built-in rules that writes go through;
     ServiceAccount is not among them unless told, since it refuses pods until somebody makes accounts.
+    ``limits`` says how many requests may be under way, and for how long; kube-apiserver's, unless told.
     """
 
     registry: Registry
@@ -110,12 +112,14 @@ class ApiServer:
         token_file: str | Path | None = None,
         services: Mapping[str, str] | None = None,
         admission: Sequence[Plugin] = PLUGINS,
+        limits: Limits | None = None,
     ) -> None:
         if authorization not in AUTHORIZATIONS:
             raise ValueError(f"authorization is one of {', '.join(AUTHORIZATIONS)}, not {authorization!r}")
         self._authorization = authorization
         self._services = dict(services or {})
         self._plugins = tuple(admission)
+        self._limits = limits
         self._users = {} if token_file is None else read_token_file(token_file)
         self._store = store
         self._data = None if data is None else Path(data)
@@ -163,6 +167,7 @@ class ApiServer:
                 Authenticator(access.tokens, Certificates(self._clock), access.authorizer),
                 health=Health({"storage": self.registry.store.trouble}),
                 hosts=Hosts(NAMES),
+                limits=self._limits,
             )
             self._open = stack.pop_all()
         return self

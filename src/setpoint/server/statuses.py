@@ -179,12 +179,31 @@ MODIFIED: Final = (
 
 def invalid(kind: str, group: str, name: str, errors: Sequence[FieldError]) -> StatusError:
     """One or several fields are wrong; ``kind`` is the Kind."""
-    said = joined([str(one) for one in errors])
+    causes = _causes(errors)
+    said = joined([f"{one['field']}: {one['message']}" for one in causes])
     details = _about(kind, group, name)
-    details["causes"] = [one.cause for one in errors]
+    details["causes"] = causes
     return StatusError(
         422, "Invalid", f'{qualified(kind, group)} "{name}" is invalid: {said}', details=details
     )
+
+
+_MOST_TOLD: Final = 2**20  # characters of what is wrong: each error may show all of a large object
+
+
+def _causes(errors: Sequence[FieldError]) -> list[Json]:
+    """Every error, until that is too much to tell; then that there are more."""
+    causes: list[Json] = []
+    left = _MOST_TOLD
+    for one in errors:
+        if left <= 0:
+            told = "errors, of which the first are told"
+            causes.append(FieldError("too many", "<nil>", told, len(errors)).cause)
+            break
+        cause = one.cause
+        left -= len(cause["field"]) + len(cause["message"])
+        causes.append(cause)
+    return causes
 
 
 def forbidden(

@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from tests.conformance.asking import APPLY, JSON_PATCH, MERGE, Json, Put, Script, Step
+from tests.conformance.scripts.definitions import CRDS, definition
+from tests.conformance.webhooks import METADATA, OPERATIONS
 
 _ROOT = "/apis/admissionregistration.k8s.io/v1"
 _CORE = "/api/v1/namespaces/${namespace}"
@@ -645,6 +647,195 @@ def _questions() -> list[Step]:
     ]
 
 
+_CONNECTED = "pods/exec,pods/attach,pods/portforward,pods/proxy,services/proxy"
+_POD = {"containers": [{"name": "a", "image": "b"}]}
+
+
+def _connecting() -> list[Step]:
+    """What a webhook is asked about connections, and what is said where there is nobody to connect to."""
+    two = {"containers": [{"name": "a", "image": "b"}, {"name": "c", "image": "d"}]}
+    placed = {**_POD, "nodeName": "absent-node"}
+    asking = [
+        ("exec", "POST", f"{_PODS}/p/exec?command=ls&command=-l&stdin=1&container=a"),
+        ("exec by get", "GET", f"{_PODS}/p/exec?command=ls&stdout=true&stderr=0&tty=false"),
+        ("exec of nothing", "POST", f"{_PODS}/p/exec"),
+        ("exec in no pod", "POST", f"{_PODS}/absent/exec?command=ls"),
+        ("exec in another container", "POST", f"{_PODS}/p/exec?command=ls&container=z"),
+        ("exec in one of two", "POST", f"{_PODS}/two/exec?command=ls"),
+        ("exec on no node", "POST", f"{_PODS}/placed/exec?command=ls"),
+        ("exec dry", "POST", f"{_PODS}/p/exec?command=ls&dryRun=All"),
+        ("exec by put", "PUT", f"{_PODS}/p/exec?command=ls"),
+        ("attach", "POST", f"{_PODS}/p/attach"),
+        ("attach to all", "GET", f"{_PODS}/p/attach?stdin=true&stdout=true&stderr=true&tty=true&container=a"),
+        ("portforward", "POST", f"{_PODS}/p/portforward?ports=80&ports=81,82"),
+        ("portforward without", "GET", f"{_PODS}/p/portforward"),
+        ("portforward of no port", "GET", f"{_PODS}/p/portforward?ports=x"),
+        ("portforward too far", "GET", f"{_PODS}/p/portforward?ports=70000"),
+        ("portforward from no pod", "GET", f"{_PODS}/absent/portforward?ports=80"),
+        ("proxy", "GET", f"{_PODS}/p/proxy"),
+        ("proxy of all", "GET", f"{_PODS}/p/proxy/"),
+        ("proxy below", "PUT", f"{_PODS}/p/proxy/a/b?x=y"),
+        ("proxy of a port", "DELETE", f"{_PODS}/http:p:80/proxy/a/"),
+        ("proxy of no pod", "GET", f"{_PODS}/absent/proxy/a"),
+        ("proxy of what is none", "GET", f"{_PODS}/a:b:c:d/proxy/a"),
+        ("proxy of a service", "POST", f"{_CORE}/services/s/proxy/x"),
+        ("proxy of no service", "GET", f"{_CORE}/services/absent/proxy/x"),
+        ("proxy of no node", "GET", "/api/v1/nodes/absent-node/proxy/x"),
+        ("exec too deep", "POST", f"{_PODS}/p/exec/more"),
+    ]
+    steps = [
+        Step("POST", _PODS, {"metadata": {"name": "p"}, "spec": _POD}, is_quiet=True),
+        Step("POST", _PODS, {"metadata": {"name": "two"}, "spec": two}, is_quiet=True),
+        Step("POST", _PODS, {"metadata": {"name": "placed"}, "spec": placed}, is_quiet=True),
+        Step(
+            "POST",
+            f"{_CORE}/services",
+            {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}},
+            is_quiet=True,
+        ),
+        *_configured(
+            "connections",
+            _hook("connections", "/allow", [_rule("", _CONNECTED, "CONNECT")]),
+            _hook("never", "/deny", [_rule("", _CONNECTED, "CREATE,UPDATE,DELETE")]),
+            _hook(
+                "unselected",
+                "/deny",
+                [_rule("", _CONNECTED, "CONNECT")],
+                objectSelector={"matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]},
+            ),
+        ),
+    ]
+    for name, method, path in asking:
+        steps += [Step(method, path, name=name), Step("ASKED", "/allow", name=f"about {name}")]
+    return [*steps, *_gone("connections")]
+
+
+def _reaching() -> list[Step]:
+    """Connections to a node that is there, where nobody listens; and by who may not create any."""
+    node = {"metadata": {"name": "reached"}, "spec": {"taints": []}}
+    status = {
+        "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": 1}},
+    }
+    upgrade = {"Connection": "Upgrade", "Upgrade": "SPDY/3.1"}
+    looker = {"Impersonate-User": "looker-of-connections"}
+    rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}"
+    rule = {"apiGroups": [""], "resources": ["pods/exec", "pods/attach", "pods/proxy"], "verbs": ["get"]}
+    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "looker-of-connections"}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "looks"}
+    ways = ("exec?command=ls", "attach", "portforward?ports=1")
+    return [
+        Step("POST", "/api/v1/nodes", node, is_quiet=True),
+        Step("PATCH", "/api/v1/nodes/reached/status", {"status": status}, MERGE, is_quiet=True),
+        Step(
+            "POST",
+            _PODS,
+            {"metadata": {"name": "p"}, "spec": {**_POD, "nodeName": "reached"}},
+            is_quiet=True,
+        ),
+        Step("POST", f"{_CORE}/services", _map("s", spec={"ports": [{"port": 80}]}), is_quiet=True),
+        *(Step("POST", f"{_PODS}/p/{way}", name=f"{way} without an upgrade") for way in ways),
+        *(Step("POST", f"{_PODS}/p/{way}", headers=upgrade, name=f"{way} with an upgrade") for way in ways),
+        Step("GET", f"{_CORE}/services/s:80/proxy/", name="a port of a service"),
+        Step("GET", f"{_CORE}/services/s:81/proxy/", name="another port"),
+        Step("GET", f"{_CORE}/services/absent:80/proxy/", name="a port of no service"),
+        Step("POST", f"{rbac}/roles", {"metadata": {"name": "looks"}, "rules": [rule]}, is_quiet=True),
+        Step(
+            "POST",
+            f"{rbac}/rolebindings",
+            {"metadata": {"name": "looks"}, "roleRef": role, "subjects": [subject]},
+            is_quiet=True,
+        ),
+        Step("GET", f"{_PODS}/p/proxy", headers=looker, until=400, name="a proxy got"),
+        Step("GET", f"{_PODS}/p/exec?command=ls", headers=looker, name="exec got"),
+        Step("GET", f"{_PODS}/absent/attach", headers=looker, name="attach got"),
+        Step("POST", f"{_PODS}/p/exec?command=ls", headers=looker, name="exec created"),
+        Step("DELETE", f"{_PODS}/p?gracePeriodSeconds=0", is_quiet=True),
+        Step("DELETE", "/api/v1/nodes/reached", is_quiet=True),
+    ]
+
+
+def _unconnected() -> list[Step]:
+    """Connections that are refused, and changed."""
+    exec_, attach, forward = (
+        [_rule("", f"pods/{one}", "CONNECT")] for one in ("exec", "attach", "portforward")
+    )
+    removing = [{"name": "removing", "expression": "object.command.exists(one, one == 'rm')"}]
+    path = f"{_PODS}/p"
+    return [
+        Step("POST", _PODS, {"metadata": {"name": "p"}, "spec": _POD}, is_quiet=True),
+        *_configured(
+            "refusing",
+            _hook("exec", "/deny", exec_, matchConditions=removing),
+            _hook("attach", "/deny/other", attach),
+            _hook("forward", "/audit", forward),
+        ),
+        Step("POST", f"{path}/exec?command=rm&command=-r", name="exec refused"),
+        Step("POST", f"{path}/exec?command=ls", name="exec let go"),
+        Step("GET", f"{path}/attach", name="attach refused"),
+        Step("GET", f"{path}/portforward?ports=1", name="forward warned of"),
+        *_gone("refusing"),
+        *_configured("seen", _hook("seen", "/allow/again", exec_)),
+        *_configured(
+            "changing",
+            _hook("exec", "/patch/container", exec_),
+            _hook("attach", "/patch/unknown", attach),
+            _hook("forward", "/patch/ports/text", forward),
+            kind="Mutating",
+        ),
+        Step("POST", f"{path}/exec?command=ls", name="exec changed"),
+        Step("ASKED", "/allow/again", name="what was changed"),
+        Step("POST", f"{path}/attach", name="attach changed in vain"),
+        Step("POST", f"{path}/portforward?ports=1", name="forward changed badly"),
+        *_gone("changing", "Mutating"),
+        *_gone("seen"),
+    ]
+
+
+_THINGS = "/apis/hooked.example.com/v1/namespaces/${namespace}/things"
+# What Go reads somehow where it has no type, and ours does not: refused, as of a built-in kind.
+_UNTYPED = {
+    *("/metadata/null", "/metadata/text", "/metadata/number-name", "/metadata/bad-creation"),
+    *("/metadata/bad-generation", "/metadata/text-owners", "/metadata/number-label", "/operations/no-value"),
+}
+
+
+def _changing_metadata() -> list[Step]:
+    """What becomes of an object when a webhook changes what it is, and what the server keeps of it."""
+    names = {f"h{place}": f"/metadata/{name}" for place, name in enumerate(METADATA)}
+    names |= {f"o{place}": f"/operations/{name}" for place, name in enumerate(OPERATIONS)}
+    rules = [_rule("", "configmaps", "CREATE,UPDATE"), _rule("hooked.example.com", "things", "CREATE")]
+    hooks = [
+        _hook(name, path, rules, objectSelector={"matchLabels": {"at": name}}) for name, path in names.items()
+    ]
+    schema = {
+        "type": "object",
+        "properties": {"data": {"type": "object", "additionalProperties": {"type": "string"}}},
+    }
+    steps = [
+        Step(
+            "POST",
+            CRDS,
+            definition("things", "Thing", schema, group="hooked.example.com"),
+            is_quiet=True,
+        ),
+        Step("GET", _THINGS, until=200, is_quiet=True),
+        *(Step("POST", _MAPS, _map(f"old-{name}"), is_quiet=True) for name in names),
+        *_configured("metadata", *hooks, kind="Mutating"),
+    ]
+    for name, path in names.items():
+        labelled = {"labels": {"at": name}, "annotations": {"a": "b"}}
+        new, old = (_map(f"{age}-{name}", metadata=labelled) for age in ("new", "old"))
+        thing = {"apiVersion": "hooked.example.com/v1", "kind": "Thing", **new}
+        steps += [
+            Step("POST", _MAPS, new, name=f"{path} of a new one"),
+            Step("PUT", f"{_MAPS}/old-{name}", old, name=f"{path} of an old one"),
+            *([] if path in _UNTYPED else [Step("POST", _THINGS, thing, name=f"{path} of a custom one")]),
+        ]
+    gone = Step("DELETE", f"{CRDS}/things.hooked.example.com", is_quiet=True)
+    return [*steps, *_gone("metadata", "Mutating"), gone]
+
+
 SCRIPTS = [
     Script("webhook answers", _answers()),
     Script("webhook answers of wrong types", _mistyped()),
@@ -660,4 +851,8 @@ SCRIPTS = [
     Script("webhooks with conditions", _conditions()),
     Script("webhooks changing parts", _parts()),
     Script("webhooks asked about questions", _questions()),
+    Script("webhooks asked about connections", _connecting()),
+    Script("connections refused", _unconnected()),
+    Script("connections reaching nobody", _reaching()),
+    Script("webhooks changing metadata", _changing_metadata()),
 ]

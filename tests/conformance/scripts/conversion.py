@@ -308,8 +308,8 @@ def _failing() -> list[Step]:
 
 def _mistyped() -> list[Step]:
     steps: list[Step] = []
-    words = ("text", "number", "null", "empty", "objects", "metadata", "result", "status", "message")
-    for word in words:
+    words = "text number null empty objects metadata labels label annotation result status message"
+    for word in words.split():
         group = f"t-{word}.example.com"
         steps += [
             *_defined(group, f"/convert/types/{word}"),

@@ -730,6 +730,49 @@ def _annotating() -> list[Step]:
     ]
 
 
+# ── Connections ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def _connecting() -> list[Step]:
+    """Policies about who connects to what: they see the options, and may change them."""
+
+    def rule(subresource: str) -> Json:
+        return {**_MAP_RULE, "operations": ["CONNECT"], "resources": [f"pods/{subresource}"]}
+
+    def changed(name: str, mutation: Json, subresource: str) -> list[Step]:
+        constraints = {"resourceRules": [rule(subresource)], "namespaceSelector": _HERE}
+        return _changed_by(name, mutation, matchConstraints=constraints, matchConditions=[])
+
+    pods = f"{_CORE}/pods"
+    validations = [
+        "object.command[0] != 'rm'",
+        {
+            "expression": "!has(object.stdin) || !object.stdin",
+            "messageExpression": "'no input for ' + request.name",
+        },
+        "request.operation == 'CONNECT' && request.kind.kind == 'PodExecOptions' && request.subResource == 'exec'",
+        "object.command[0] != 'old' || oldObject == null",
+        "object.command[0] != 'who' || request.userInfo.username != 'admin'",
+        "object.command[0] != 'named' || object.metadata.name == 'p'",
+        "object.command[0] != 'kind' || (object.kind == 'PodExecOptions' && object.apiVersion == 'v1')",
+    ]
+    pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "a", "image": "b"}]}}
+    asked = [(name, f"command={name}") for name in ("ls", "old", "who", "named", "kind")]
+    return [
+        Step("POST", pods, pod, is_quiet=True),
+        *_bound("connecting", *validations, rules=[rule("exec")]),
+        Step("POST", f"{pods}/p/exec?command=rm", name="rm", until=422),
+        Step("POST", f"{pods}/p/exec?command=ls&stdin=1", name="with input"),
+        *(Step("POST", f"{pods}/p/exec?{query}", name=name) for name, query in asked),
+        Step("POST", f"{pods}/p/attach", name="not about attach"),
+        *_unbound("connecting"),
+        *changed("attached", _patch("[JSONPatch{op: 'add', path: '/container', value: 'other'}]"), "attach"),
+        *changed("executed", _apply("Object{container: 'other'}"), "exec"),
+        Step("POST", f"{pods}/p/attach", name="attach changed", until_has="other"),
+        Step("POST", f"{pods}/p/exec?command=ls", name="exec not changed", until_has="no corresponding"),
+    ]  # fmt: skip
+
+
 SCRIPTS = [
     Script("policies judging", _judging()),
     Script("policies and their actions", _actions()),
@@ -742,4 +785,5 @@ SCRIPTS = [
     Script("policies spending", _spending()),
     Script("policies asking", _asking()),
     Script("policies annotating", _annotating()),
+    Script("policies about connections", _connecting()),
 ]

@@ -10,6 +10,7 @@ from tests.conformance.asking import APPLY, MERGE, Json, Script, Step
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 _LOCAL = f"{_RBAC}/namespaces/${{namespace}}"
 _MAPS = "/api/v1/namespaces/${namespace}/configmaps"
+_WATCHED = _MAPS.replace("/v1/", "/v1/watch/")
 _MAY = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _MAY_I = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _MAY_HERE = "/apis/authorization.k8s.io/v1/namespaces/${namespace}/localsubjectaccessreviews"
@@ -138,6 +139,19 @@ def _rules() -> list[Step]:
         _by("one", "GET", f"{_MAPS}/a", name="not the other"),
         _by("one", "GET", _MAPS, name="not all"),
         _by("one", "GET", f"{_MAPS}?fieldSelector=metadata.name%3Db", name="that one, selected", only=("kind",)),
+        _by("one", "GET", f"{_MAPS}?fieldSelector=metadata.namespace%21%3Dx%5C,metadata.name%3Db", name="no name, but a value with a comma"),
+        _by("one", "GET", f"{_MAPS}?fieldSelector=metadata.name%21%3Dx%5C,metadata.name%3Db", name="nor in another field"),
+        _by("one", "GET", f"{_MAPS}?fieldSelector=x,metadata.name%3Db", name="no selector"),
+        *(
+            _by("one", "GET", f"{_WATCHED}/b?timeoutSeconds=1&fieldSelector={selector}", name=f"the old watch of that one, {name}", only=("reason", "message", "code"))
+            for name, selector in (
+                ("another selected", "metadata.name%3Da"),
+                ("others selected", "metadata.namespace%21%3Dx"),
+                ("ending in a backslash", "metadata.namespace%21%3Dx%5C"),
+                ("no selector", "x"),
+            )
+        ),
+        _by("one", "GET", f"{_WATCHED}/b?timeoutSeconds=1&fieldSelector=metadata.name%3Db", name="the old watch of that one, selected", lines=1),
         _by("one", "DELETE", _MAPS, name="not all deleted"),
         *_given("everywhere", _rule("list", "core", "configmaps"), _rule("*", "*", "*/scale"), _rule("get", "apps", "deployments/status"), _paths("get", "/metrics", "/logs/*")),
         _by("everywhere", "GET", "/api/v1/configmaps?limit=1", name="all of them", only=("kind",)),

@@ -115,6 +115,12 @@ def _bad_input() -> list[Step]:
         Step("GET", MAPS + "?labelSelector=" + "x" * 5000, name="long selector", only=status_only),
         Step("GET", MAPS + "?limit=99999999999999999999", name="huge limit"),
         Step("GET", MAPS + "?timeoutSeconds=-5", name="timeout below 0", only=("kind",)),
+        *(
+            Step("GET", f"{path}?timeout={said}", name=f"{name}, {said} for time", only=("kind", "reason", "message", "code"))
+            for name, path in (("list", MAPS), ("get", MAPS + "/a"), ("version", "/version"), ("groups", "/apis"))
+            for said in ("abc", "5", "5x", "1e3s", "-1s", "5s", "9999h")
+        ),
+        Step("GET", MAPS + "?watch=1&timeoutSeconds=1&timeout=abc", name="a watch and no time", lines=1),
         Step("GET", MAPS + "?labelSelector=a%zz", name="broken query", only=("kind",)),
         Step("GET", MAPS + "/a", name="still there"),
     ]  # fmt: skip

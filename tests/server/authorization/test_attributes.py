@@ -56,6 +56,8 @@ BOB = User("bob")
         ),
         ("GET", "/api/v1/pods?fieldSelector=metadata.name%21%3Dx", Attributes("list", "", "pods")),
         ("GET", "/api/v1/pods?fieldSelector=metadata.name%3D..", Attributes("list", "", "pods")),
+        ("GET", "/api/v1/pods?fieldSelector=a!%3Db\\,metadata.name%3Dx", Attributes("list", "", "pods")),
+        ("GET", "/api/v1/pods?fieldSelector=a,metadata.name%3Dx", Attributes("list", "", "pods")),
         ("GET", "/api/v1/pods/y?fieldSelector=metadata.name%3Dx", Attributes("get", "", "pods", name="y")),
         # Verbs in the path.
         ("GET", "/api/v1/watch/namespaces/a/pods/b", Attributes("watch", "", "pods", "", "a", "b")),

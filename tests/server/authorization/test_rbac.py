@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from setpoint.server.authorization import rbac
 from setpoint.server.authorization.attributes import Attributes
 from setpoint.server.authorization.rbac import GROUP, Rbac
 from setpoint.server.registry.requests import User
@@ -190,3 +191,22 @@ async def test_whatever_is_asked_in_whatever_order_the_quick_answer_is_the_thoro
                                 assert (
                                     roles.rbac.allows(who, asked) == roles.rbac.decide(who, asked).is_allowed
                                 )
+
+
+async def test_what_is_asked_once_and_never_again_does_not_fill_the_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rbac, "_MOST_KEPT", 10)
+    roles = Roles()
+    await roles.role("a", GET, {"verbs": ["get"], "nonResourceURLs": ["*"]})
+    await roles.bind("a", "a", user("jane"))
+    for number in range(50):
+        for name in (f"n{number}", f"n{number}" + "x" * 100_000):
+            assert roles.rbac.allows(JANE, POD._replace(namespace=name))
+            assert not roles.rbac.allows(JANE, POD._replace(verb="delete", namespace=name))
+            assert not roles.rbac.allows(JANE, POD._replace(resource=name))
+            assert roles.rbac.allows(JANE, Attributes("get", path=f"/{name}"))
+    (grants,) = roles.rbac._users.values()
+    kept = [*grants.sources, *("".join(about) for about in grants.names), *(path for _, path in grants.paths)]
+    assert len(kept) <= 30
+    assert sum(map(len, kept)) < 1_000

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from setpoint.server.http.discovery import Discovery
 from setpoint.server.http.openapi import OpenApi
 from setpoint.server.registry import facts
 from setpoint.server.registry.served import Resources
@@ -213,3 +214,15 @@ def test_documents_of_what_was_served_once_are_not_kept() -> None:
         assert found is not None
         assert found.code == 200
     assert len(openapi._documents) == 1
+
+
+def test_who_asks_for_what_there_is_not_fills_no_memory() -> None:
+    resources = Resources([])
+    resources.set_custom("foos.example.com", [resource("example.com", "v1", "foos", "Foo", verbs=("get",))])
+    discovery = Discovery(resources)
+    for number in range(50):
+        assert discovery.group(f"g{number}") is None
+        assert discovery.version(f"g{number}", "v1") is None
+    assert not discovery._kept
+    assert discovery.group("example.com") is discovery.group("example.com")
+    assert discovery.version("example.com", "v1") is discovery.version("example.com", "v1")

@@ -94,3 +94,9 @@ def test_texts_that_never_come_again_do_not_fill_the_memory() -> None:
     for number in range(3000):
         negotiator.form(f"application/json;n={number}", is_custom=False)
     assert len(negotiator._kept) <= 1000
+
+
+def test_a_text_without_end_is_read_and_not_kept() -> None:
+    negotiator = Negotiator()
+    assert negotiator.form("application/json;n=" + "9" * 100_000, is_custom=False) == Form()
+    assert not negotiator._kept

@@ -77,9 +77,22 @@ def test_a_path_and_a_method_mean_a_verb_and_a_place(
 
 
 def test_the_old_watch_of_one_object_selects_it() -> None:
-    found, query = route("GET", read("/api/v1/watch/namespaces/n/pods/p?fieldSelector=a%3Db"), RESOURCES)
-    assert (found.verb, found.name) == ("watch", "")
-    assert query["fieldSelector"] == "a=b,metadata.name=p"
+    for name, selector in (("p", "metadata.name=p"), ("a%5C", "metadata.name=a\\\\")):
+        found, query = route("GET", read(f"/api/v1/watch/namespaces/n/pods/{name}"), RESOURCES)
+        assert (found.verb, found.name) == ("watch", "")
+        assert query["fieldSelector"] == selector
+
+
+def test_the_old_watch_of_one_object_is_of_no_other_whatever_its_selector_says() -> None:
+    for selector in ("a=b,metadata.name=p", "metadata.name==p"):
+        _, query = route(
+            "GET", read(f"/api/v1/watch/namespaces/n/pods/p?fieldSelector={selector}"), RESOURCES
+        )
+        assert query["fieldSelector"] == selector
+    for selector in ("a=b", "metadata.name=q", "metadata.name!=p", "a!=b\\", "a!=b\\,metadata.name=p", "a"):
+        with pytest.raises(StatusError) as refused:
+            route("GET", read(f"/api/v1/watch/namespaces/n/pods/p?fieldSelector={selector}"), RESOURCES)
+        assert refused.value.code == 400, selector
 
 
 @pytest.mark.parametrize(

@@ -206,3 +206,13 @@ def test_an_error_is_a_status_in_every_form() -> None:
         line = frames.frame(WatchEvent("ERROR", status), resource("", "v1", "foos", "Foo"), form, "Metadata")
         assert line.before == b'{"type":"ERROR","object":%b}\n' % status
         assert line.after == b""
+
+
+def test_large_lines_do_not_fill_it_either() -> None:
+    frames = Frames(ManualClock().utc)
+    foos = resource("", "v1", "foos", "Foo")
+    for revision in range(50):
+        frames.frame(event(revision, "a" * 2**20), foos, Form(), "Metadata")
+    sizes = [len(each.before) for each in frames._kept.values()]
+    assert 2**20 < sum(sizes) <= 16 * 2**20
+    assert max(revision for _, revision, *_ in frames._kept) == 49, "the newest are kept"

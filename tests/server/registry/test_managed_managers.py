@@ -185,3 +185,23 @@ def test_who_scales_takes_the_replicas_and_leaves_the_rest() -> None:
         "a": {"f:spec": {"f:paused": {}}},
         "b": {"f:spec": {"f:replicas": {}}},
     }
+
+
+def test_who_owns_fields_in_a_version_that_is_not_served_is_gone_with_the_next_write() -> None:
+    one = written(config_map({"x": "1", "y": "1"}), None, "a")
+    [entry] = one["metadata"]["managedFields"]
+    for manager, version in (("old", "v0"), ("other", "apps/v1")):
+        one["metadata"]["managedFields"].append({**entry, "manager": manager, "apiVersion": version})
+    two = written(config_map({"x": "2", "y": "1"}), one, "b", at=1)
+    assert owners(two) == {"a": {"f:data": {".": {}, "f:y": {}}}, "b": {"f:data": {"f:x": {}}}}
+
+
+def test_an_event_is_owned_in_both_groups_that_serve_it() -> None:
+    event = type_of("", "v1", "Event")
+    made = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e"}, "reason": "r"}
+    one = written(made, None, "a", type=event)
+    [entry] = one["metadata"]["managedFields"]
+    newer = {**entry, "manager": "b", "apiVersion": "events.k8s.io/v1"}
+    one["metadata"]["managedFields"].append(newer)
+    two = written({**made, "count": 2}, one, "c", at=1, type=event)
+    assert set(owners(two)) == {"a", "b", "c"}

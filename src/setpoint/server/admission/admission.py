@@ -138,7 +138,9 @@ class Admission:
         from setpoint.server.admission import policies as by_policies  # noqa: PLC0415 - only where there are any
         from setpoint.server.admission import webhooks as by_webhooks  # noqa: PLC0415
         from setpoint.server.admission.cel_authorizer import asking  # noqa: PLC0415
+        from setpoint.server.admission.settling import metadata_of, settle  # noqa: PLC0415
 
+        before = metadata_of(asked.object)
         asked.is_complete = False
         first, second = by_policies.Rounds(), by_webhooks.Rounds()
         for is_second in (False, True):
@@ -153,6 +155,7 @@ class Admission:
             if not (first.is_again_wanted or second.is_again_wanted):
                 break
         asked.is_complete = True
+        settle(asked, before, self._generated)
 
     async def judged(
         self, asked: Attributes, obj: Object | None, warnings: list[str], held: Reservation | None = None

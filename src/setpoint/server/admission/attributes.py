@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
+from setpoint.server.golang import encoded, quoted
+from setpoint.server.registry.bodies import HEADER
 from setpoint.server.registry.conform import WrongType, conform
+from setpoint.server.registry.protobuf import is_kind
 from setpoint.server.registry.requests import Ask, User
 from setpoint.server.registry.resources import Object, Resource
 from setpoint.server.statuses import StatusError, forbidden, internal
 
-Operation = Literal["CREATE", "UPDATE", "DELETE"]
+Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
 META: Final = "meta.k8s.io/v1"
 _OPTIONS: Final = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "DeleteOptions"}
 
@@ -43,7 +46,7 @@ class Attributes:
     user: User
     object: Object | None
     old: Object | None
-    options: Object
+    options: Object | None  # None for a connection: what it asks for is its object
     subresource: str = ""
     is_dry_run: bool = False
     body: Resource | None = None  # the kind of the object, where it is not the resource's own: a Scale
@@ -96,18 +99,60 @@ def of_request(
     )
 
 
-def read_again(left: Object, asked: Attributes, resource: Resource) -> Object:
+def read_again(left: Any, asked: Attributes, resource: Resource) -> Object:
     """What somebody made of the object, in the version of ``resource``, read and filled in as if it had been
     sent; a body that is of a kind of its own, as that.
     """
+    if not isinstance(left, dict):
+        told = f"json: cannot unmarshal array into Go value of type {HEADER}"
+        raise internal(f"couldn't get version/kind; json parse error: {told}")
+    left = _of_its_kind(left, asked.body or resource)
     try:
         if asked.body is not None:
             return conform(left, asked.body.type).object
         read = resource.strategy.conform(left).object
     except WrongType as wrong:
         raise internal(str(wrong)) from None
+    if not read.get("metadata"):
+        read["metadata"] = {}  # as Go has it: there is no object without
     resource.strategy.default(read)
     return read
+
+
+def _of_its_kind(left: Object, own: Resource) -> Object:
+    """What somebody made of an object of this kind, if it still is one."""
+    for name in ("apiVersion", "kind"):
+        if left.get(name) is not None and not isinstance(left[name], str):
+            found = _go_kind(left[name])
+            told = f"json: cannot unmarshal {found} into Go struct field .{name} of type string"
+            raise internal(f"couldn't get version/kind; json parse error: {told}")
+    version, kind = left.get("apiVersion") or "", left.get("kind") or ""
+    if own.is_custom:
+        _check_custom(left, version, kind, own)
+        return left
+    version, kind = version or own.api_version, kind or own.kind
+    if (version, kind) == (own.api_version, own.kind):
+        return {**left, "apiVersion": version, "kind": kind}
+    if not is_kind(version, kind):
+        told = f"no kind {quoted(kind)} is registered for version {quoted(version)}"
+        raise internal(f'{told} in scheme "pkg/runtime/scheme.go:111"')
+    wanted = f"{own.group.partition('.')[0] or 'core'}.{own.kind}"
+    told = f"converting ({version.rpartition('/')[2]}.{kind}) to ({wanted}): unknown conversion"
+    raise StatusError(500, "", told)
+
+
+def _check_custom(left: Object, version: str, kind: str, own: Resource) -> None:
+    if not kind:
+        raise internal(f"Object 'Kind' is missing in '{encoded(left)}'")
+    if version != own.api_version:
+        group, _, short = version.rpartition("/")
+        told = f"{group}/{short}, Kind={kind} is unstructured and is not suitable for converting to"
+        raise StatusError(500, "", f"{told} {quoted(own.api_version)}")
+
+
+def _go_kind(value: Any) -> str:
+    kinds = {bool: "bool", list: "array", dict: "object"}
+    return kinds.get(type(value), "number")
 
 
 def options_of(operation: Operation, query: Mapping[str, str]) -> Object:

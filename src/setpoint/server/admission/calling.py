@@ -20,20 +20,19 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
-import msgspec
-
 from setpoint.errors import AnswerLost, BadAnswer, ConnectionFailed, TransportError
 from setpoint.net.transport import Request
 from setpoint.net.trust import ssl_context
 from setpoint.server.golang import quoted
-from setpoint.server.registry.bodies import read_yaml
-from setpoint.server.registry.syntax import problem
+from setpoint.server.registry.bodies import HEADER, read_json, read_yaml
+from setpoint.server.registry.doubled import plain
 
 if TYPE_CHECKING:
     from setpoint.net.http import HttpTransport
 
 _MOST_BYTES: Final = 3 * 2**20  # of an answer
 _MOST_TOLD: Final = 2048  # bytes of an answer that is none, as client-go has it
+_MOST_YAML: Final = 2**16  # bytes of an answer that is no JSON: YAML is read slowly
 _KEPT: Final = 32  # connections to so many webhooks
 _ADMISSION_AGENT: Final = "kube-apiserver-admission"
 _ANSWERS: Final = {
@@ -227,7 +226,7 @@ def _refused(status: int, content_type: str, body: bytes) -> str:
 def _status(body: bytes) -> str:
     """The message of a Status, where the body is one."""
     try:
-        found = msgspec.json.decode(body)
+        found = plain(read_json(body))[0]
     except ValueError:
         return ""
     is_one = isinstance(found, dict) and (found.get("kind"), found.get("apiVersion")) == ("Status", "v1")
@@ -244,9 +243,6 @@ GO_KINDS: Final = {
     int: "number",
     float: "number",
 }
-_HEAD: Final = (
-    'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
-)
 
 
 class Shape(NamedTuple):
@@ -260,7 +256,7 @@ class Shape(NamedTuple):
 
 TEXT: Final = Shape((str,), "string")
 _INT32: Final = Shape((int,), "int32")
-_CAUSE: Final = Shape(
+CAUSE: Final = Shape(
     (dict,),
     "v1.StatusCause",
     {"reason": Shape((str,), "v1.CauseType"), "message": TEXT, "field": TEXT},
@@ -271,11 +267,11 @@ DETAILS: Final = Shape(
     {
         **dict.fromkeys(("name", "group", "kind"), TEXT),
         "uid": Shape((str,), "types.UID"),
-        "causes": Shape((list,), "[]v1.StatusCause", each=_CAUSE),
+        "causes": Shape((list,), "[]v1.StatusCause", each=CAUSE),
         "retryAfterSeconds": _INT32,
     },
 )
-_LIST_META: Final = Shape(
+LIST_META: Final = Shape(
     (dict,),
     "v1.ListMeta",
     {
@@ -288,7 +284,7 @@ STATUS: Final = Shape(
     "v1.Status",
     {
         **dict.fromkeys(("kind", "apiVersion", "status", "message"), TEXT),
-        "metadata": _LIST_META,
+        "metadata": LIST_META,
         "reason": Shape((str,), "v1.StatusReason"),
         "details": DETAILS,
         "code": _INT32,
@@ -317,7 +313,7 @@ def read_answer(body: bytes, form: Form) -> dict[str, Any]:
 
 def _formed(found: Any, form: Form) -> dict[str, Any]:
     if not isinstance(found, dict):
-        told = f"json: cannot unmarshal {GO_KINDS[type(found)]} into Go value of type {_HEAD}"
+        told = f"json: cannot unmarshal {GO_KINDS[type(found)]} into Go value of type {HEADER}"
         raise CallError(f"couldn't get version/kind; json parse error: {told}")
     wanted = f"{form.group}/{form.versions[0]}"
     version, kind = found.get("apiVersion") or wanted, found.get("kind") or form.kind
@@ -338,12 +334,14 @@ def _formed(found: Any, form: Form) -> dict[str, Any]:
 
 def _read(body: bytes) -> Any:
     try:
-        found = msgspec.json.decode(body)
-    except ValueError:
+        found = plain(read_json(body))[0]
+    except ValueError as error:
         try:
+            if len(body) > _MOST_YAML:
+                raise
             found = read_yaml(body).value  # which Go reads too
         except ValueError:
-            raise CallError(f"couldn't get version/kind; json parse error: {problem(body)}") from None
+            raise CallError(f"couldn't get version/kind; json parse error: {error}") from None
     return {} if found is None else found
 
 
@@ -375,9 +373,10 @@ def _unread(value: Any, shape: Shape) -> str:
 
 def _not_base64(text: str) -> int | None:
     """Where it ceases to be what Go decodes."""
+    plain_text = text.replace("\r", "").replace("\n", "")  # which Go passes over
     try:
-        base64.b64decode(text, validate=True)
+        base64.b64decode(plain_text, validate=True)
     except ValueError:
-        wrong = re.search(r"[^A-Za-z0-9+/=]", text)
+        wrong = re.search(r"[^A-Za-z0-9+/=\r\n]", text)
         return wrong.start() if wrong else len(text) // 4 * 4
     return None

@@ -143,10 +143,13 @@ class Variables(dict[str, Any]):
 class _Declared(Objects):
     """Objects of schemas, and one whose fields are declared one by one."""
 
-    def __init__(self, variables: Mapping[str, Type]) -> None:
+    def __init__(self) -> None:
         super().__init__()
         self._schemas[_VARIABLES] = {}
-        self._fields[_VARIABLES] = {name: (name, {}, type_) for name, type_ in variables.items()}
+        self._fields[_VARIABLES] = {}
+
+    def declare(self, name: str, type_: Type) -> None:
+        self._fields[_VARIABLES][name] = (name, {}, type_)
 
 
 class Scope:
@@ -156,17 +159,17 @@ class Scope:
         """Without variables or parameters an expression that names any is refused."""
         self._has_params = has_params
         self._has_variables = has_variables
-        self._variables: dict[str, Type] = {}
+        self._objects = _Declared()  # one for all expressions: each would copy all variables
 
     def declare(self, name: str, type_: Type) -> None:
         """A variable, for the expressions that come after it."""
-        self._variables[name] = type_
+        self._objects.declare(name, type_)
 
     def compile(
         self, text: str, *results: str, is_patch: bool = False, has_authorizer: bool = True
     ) -> Expression:
         """``results`` are the types that it may have; any, without them.  Raises ``CompileError``."""
-        objects = _Declared(self._variables)
+        objects = self._objects
         request = objects.type_of(_REQUEST, "kubernetes.AdmissionRequest", is_root=False) or DYN
         namespace = objects.type_of(_NAMESPACE, "kubernetes.Namespace", is_root=False) or DYN
         names: dict[str, tuple[Type, Schema | None]] = {

@@ -12,9 +12,10 @@ from setpoint.api.quantity import Quantity
 from setpoint.server.admission.usage import Usage, amounts, asked, pod_demand
 from setpoint.server.golang import joined
 from setpoint.server.registry.resources import Object
+from setpoint.server.registry.validation.texts import LARGEST
 
 _ANNOTATION: Final = "kubernetes.io/limit-ranger"
-_MOST_MILLI: Final = (2**63 - 1) // 1000  # what can still be counted in thousandths
+_MOST_MILLI: Final = LARGEST // 1000  # what can still be counted in thousandths
 
 
 # ── Filling in ──────────────────────────────────────────────────────────────────────────────────────
@@ -112,7 +113,7 @@ def _values(*found: Quantity | None) -> list[int]:
     there = [one if one is not None else Quantity(0) for one in found]
     if all(one.value <= _MOST_MILLI for one in there):
         return [one.milli_value for one in there]
-    return [one.value for one in there]
+    return [min(one.value, LARGEST) for one in there]
 
 
 def _too_little(kind: str, name: str, least: Quantity, requests: Usage, limits: Usage) -> list[str]:

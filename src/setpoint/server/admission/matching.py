@@ -103,6 +103,8 @@ class Matching(NamedTuple):
     def _selects_object(self, asked: Attributes) -> bool:
         if not self.objects.requirements:
             return True
+        if asked.operation == "CONNECT":
+            return False  # what has no metadata is never selected
         both = (asked.object, asked.old)
         return any(one is not None and self.objects.matches(labels(one)) for one in both)
 

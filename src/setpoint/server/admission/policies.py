@@ -42,6 +42,15 @@ from setpoint.server.statuses import StatusError
 
 _CODES: Final = {"Unauthorized": 401, "Forbidden": 403, "RequestEntityTooLarge": 413, "Invalid": 422}
 _LONGEST_MESSAGE: Final = 5 * 1024
+# Kinds of which there is no schema to apply a part of one by.
+_UNDESCRIBED: Final = frozenset(
+    {
+        "Scale",
+        *(f"Pod{one}Options" for one in ("Exec", "Attach", "PortForward", "Proxy")),
+        "ServiceProxyOptions",
+        "NodeProxyOptions",
+    }
+)
 
 
 class Around(Protocol):
@@ -470,15 +479,15 @@ def _performed(
     if mutation["patchType"] == "JSONPatch":
         operations = case.policy.patch(mutation["jsonPatch"]["expression"], "list(JSONPatch)")(data, purse)
         left, failed = patching.perform_operations([dict(one) for one in operations], obj)
-        if failed is not None and operations[failed].get("op") == "test":
+        if failed is not None and operations[failed.place].get("op") == "test":
             return obj  # then nothing of the patch is wanted
         if failed is not None:
-            raise _ConfigError(f"JSON Patch: {patching.impossible(operations[failed])}")
+            raise _ConfigError(f"JSON Patch: {failed.why}")
         made: Object = left
         return made
     wanted = case.policy.patch(mutation["applyConfiguration"]["expression"], "Object")(data, purse)
-    if kind.kind == "Scale":
-        told = f"no corresponding type for {kind.api_version}, Kind={kind.kind}"
+    if kind.kind in _UNDESCRIBED:
+        told = f"no corresponding type for {kind.group}/{kind.version}, Kind={kind.kind}"
         raise _ConfigError(f"error applying patch: failed to convert patch object to typed object: {told}")
     if whole := list(_whole(wanted, kind.type, "")):
         told = f"may not mutate atomic arrays, maps or structs: {', '.join(whole)}"

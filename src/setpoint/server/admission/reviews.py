@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from setpoint.server.admission.attributes import Attributes
-from setpoint.server.admission.calling import BYTES, DETAILS, STATUS, TEXT, Form, Shape
+from setpoint.server.admission.calling import BYTES, CAUSE, DETAILS, LIST_META, STATUS, TEXT, Form, Shape
 from setpoint.server.golang import quoted
 from setpoint.server.registry.requests import User
 from setpoint.server.registry.resources import Object, Resource
@@ -116,7 +116,7 @@ def read(answer: Object, uid: str, version: str, *, is_mutating: bool) -> Verdic
     if response is None:
         raise BadReview("webhook response was absent")
     if version == "v1":
-        if (said := response.get("uid", "")) != uid:
+        if (said := response.get("uid") or "") != uid:
             raise BadReview(f"expected response.uid={quoted(uid)}, got {quoted(said)}")
         found = f"{_group_version(answer.get('apiVersion') or '')}, Kind={answer.get('kind') or ''}"
         if found != _REVIEW:
@@ -168,7 +168,7 @@ def denial(name: str, status: Mapping[str, Any] | None) -> StatusError:
         said.get("reason") or "",
         f"{by}: {why}" if why else f"{by} without explanation",
         details=_known(said.get("details")),
-        metadata=said.get("metadata"),
+        metadata=_read_fields(said.get("metadata") or {}, LIST_META),
     )
 
 
@@ -176,4 +176,11 @@ def _known(details: Mapping[str, Any] | None) -> Object | None:
     """What Go reads of details."""
     if details is None:
         return None
-    return {name: details[name] for name in DETAILS.fields if details.get(name)}
+    known = _read_fields(details, DETAILS)
+    if "causes" in known:
+        known["causes"] = [_read_fields(one or {}, CAUSE) for one in known["causes"]]
+    return known
+
+
+def _read_fields(value: Mapping[str, Any], shape: Shape) -> Object:
+    return {name: value[name] for name in shape.fields if value.get(name)}

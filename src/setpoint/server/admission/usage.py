@@ -39,17 +39,19 @@ def amounts(found: Mapping[str, Any] | None) -> Usage:
 
 def add(one: Mapping[str, Quantity], other: Mapping[str, Quantity]) -> Usage:
     found = dict(one)
-    for name, amount in other.items():
-        found[name] = found[name] + amount if name in found else amount
+    _add_to(found, other)
     return found
 
 
-def _higher(one: Mapping[str, Quantity], other: Mapping[str, Quantity]) -> Usage:
-    found = dict(one)
-    for name, amount in other.items():
+def _add_to(found: Usage, more: Mapping[str, Quantity]) -> None:
+    for name, amount in more.items():
+        found[name] = found[name] + amount if name in found else amount
+
+
+def _raise_to(found: Usage, least: Mapping[str, Quantity]) -> None:
+    for name, amount in least.items():
         if name not in found or found[name] < amount:
             found[name] = amount
-    return found
 
 
 # ── Pods ────────────────────────────────────────────────────────────────────────────────────────────
@@ -59,17 +61,18 @@ def pod_demand(spec: Object, what: str, *, has_overhead: bool = True) -> Usage:
     """What a pod asks for at most at once: its containers, or an init container, with its sidecars."""
     running: Usage = {}
     for container in spec.get("containers") or ():
-        running = add(running, asked(container, what))
+        _add_to(running, asked(container, what))
     sidecars: Usage = {}
     highest: Usage = {}
     for container in spec.get("initContainers") or ():
         own = asked(container, what)
+        at_once = {name: sidecars[name] + one if name in sidecars else one for name, one in own.items()}
         if container.get("restartPolicy") == "Always":
-            running, sidecars = add(running, own), add(sidecars, own)
-            highest = _higher(highest, sidecars)
-        else:
-            highest = _higher(highest, add(sidecars, own))
-    found = _higher(running, highest)
+            _add_to(running, own)
+            sidecars |= at_once
+        _raise_to(highest, at_once)  # of the rest, what sidecars ask for was counted as they began
+    found = running
+    _raise_to(found, highest)
     whole = amounts((spec.get("resources") or {}).get(what))
     found |= {
         name: amount for name, amount in whole.items() if name in _POD_LEVEL or name.startswith("hugepages-")

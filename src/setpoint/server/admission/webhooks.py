@@ -18,21 +18,19 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-import msgspec
-
 from setpoint.api.patches import same
 from setpoint.server.admission import reviews
 from setpoint.server.admission.attributes import Attributes, read_again
-from setpoint.server.admission.calling import Caller, CallError, NoClient, read_answer
+from setpoint.server.admission.calling import GO_KINDS, Caller, CallError, NoClient, read_answer
 from setpoint.server.admission.matching import Matching, read_matching
 from setpoint.server.golang import quoted
 from setpoint.server.registry import patching
+from setpoint.server.registry.bodies import DEEPEST, no_deeper, read_json
+from setpoint.server.registry.doubled import plain
 from setpoint.server.registry.resources import Object, Resource
-from setpoint.server.registry.syntax import problem
 from setpoint.server.statuses import StatusError, internal
 
 log = logging.getLogger("setpoint.server")
-_decode = msgspec.json.decode
 
 
 class Condition(Protocol):
@@ -163,12 +161,10 @@ async def _patch(  # noqa: PLR0917 - an answer, and what it is about
     if not verdict.patch:
         return False
     try:
-        operations = _decode(verdict.patch)
-    except ValueError:
-        why = problem(verdict.patch)
-        raise _bad_patch(f"received undecodable patch in webhook response: {why}") from None
-    if not isinstance(operations, list) or not all(isinstance(one, dict) for one in operations):
-        why = "json: cannot unmarshal object into Go value of type jsonpatch.Patch"
+        operations = plain(read_json(verdict.patch))[0]
+    except ValueError as error:
+        raise _bad_patch(f"received undecodable patch in webhook response: {error}") from None
+    if why := _no_patch(operations):
         raise _bad_patch(f"received undecodable patch in webhook response: {why}")
     if not operations:
         return False
@@ -177,13 +173,29 @@ async def _patch(  # noqa: PLR0917 - an answer, and what it is about
         raise internal(f"{told} for this operation")
     if verdict.patch_type != "JSONPatch":
         raise _bad_patch(f"unsupported patch type {quoted(verdict.patch_type)}")
+    operations = [one or {} for one in operations]
     left, failed = patching.perform_operations(operations, shown)
     if failed is not None:
-        raise internal(patching.impossible(operations[failed]))
+        raise internal(failed.why)
+    try:
+        no_deeper(left, DEEPEST + 1)  # step by step it can grow where no body could be so deep
+    except ValueError as error:
+        raise internal(str(error)) from None
     if same(left, shown):
         return False
     await _take(left, asked, resource, around)
     return True
+
+
+def _no_patch(operations: Any) -> str:
+    """Why Go reads no patch there; nothing if it reads one."""
+    wrong, go = operations, "Patch"
+    if operations is None or isinstance(operations, list):
+        others = (one for one in operations or () if one is not None and not isinstance(one, dict))
+        wrong, go = next(others, None), "Operation"
+    if wrong is None:
+        return ""
+    return f"json: cannot unmarshal {GO_KINDS[type(wrong)]} into Go value of type jsonpatch.{go}"
 
 
 def _bad_patch(told: str) -> _Unasked:

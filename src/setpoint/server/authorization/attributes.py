@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from setpoint.api.selectors import FieldSelection
 from setpoint.server.golang import quoted
 from setpoint.server.registry.requests import User
 from setpoint.server.statuses import StatusError, forbidden
@@ -69,11 +70,19 @@ def read_attributes(method: str, path: tuple[str, ...], query: Mapping[str, str]
 
 
 def _named(selector: str) -> str:
-    """Who selects one object by its name asks for that one alone."""
-    for term in selector.split(",") if "metadata.name" in selector else ():
-        field, equals, value = term.partition("=")
-        if field == "metadata.name" and equals:
-            name = value.removeprefix("=")
+    """Who selects one object by its name asks for that one alone.
+
+    Read as whoever selects will read it: a comma may be part of a value.
+    """
+    if "metadata.name" not in selector:
+        return ""
+    try:
+        requirements = FieldSelection.parse(selector).requirements
+    except ValueError:
+        return ""
+    for one in requirements:
+        if one.field == "metadata.name" and one.operator == "=":
+            name = one.value
             return "" if name in (".", "..") or "/" in name or "%" in name else name
     return ""
 

@@ -31,6 +31,7 @@ _BINDINGS: Final = f"rolebindings.{GROUP}"
 _CLUSTER_BINDINGS: Final = f"clusterrolebindings.{GROUP}"
 _MOST_USERS: Final = 1_000
 _MOST_KEPT: Final = 10_000  # decisions of one user; roles and bindings
+_LONGEST_KEPT: Final = 1_000  # characters of what is asked: what is longer is decided each time anew
 
 _EVERY: Final = frozenset({"*"})  # in place of names: all objects, also those that have none yet
 _T = TypeVar("_T")
@@ -106,10 +107,14 @@ class Rbac:
                 self._users.clear()
             grants = self._users[key] = _Grants()
         if asked.path is not None:
+            if len(asked.path) > _LONGEST_KEPT:
+                return self.decide(user, asked).is_allowed
             return self._allows_path(user, grants, asked.verb, asked.path)
         about = asked[:5]
         names = grants.names.get(about)
         if names is None:
+            if sum(map(len, about)) > _LONGEST_KEPT:
+                return self.decide(user, asked).is_allowed
             if len(grants.names) >= _MOST_KEPT:
                 grants.names.clear()
             names = grants.names[about] = self._names(user, grants, asked)
@@ -171,6 +176,8 @@ class Rbac:
         for where in ("", namespace) if namespace else ("",):
             found = known.get(where)
             if found is None:
+                if len(known) >= _MOST_KEPT:
+                    known.clear()
                 found = known[where] = list(self._applying(user, where))
             yield from found
 

@@ -11,6 +11,7 @@ Promises:
 2. No body and no credential is ever logged.
 3. ``end_watches`` ends every stream in order, so that a server can stop without cutting anyone.
 4. Of who is not known no body is kept that is not small (``most_body``): it is refused by its head.
+5. Only so many requests are answered at once, and none for longer than it may take (``inflight.py``).
 
 Fed by ``net/listen.py`` or ``net/loopback.py``; drained into the registry.
 """
@@ -25,6 +26,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
+from urllib.parse import parse_qs
 
 import msgspec
 
@@ -49,6 +51,7 @@ from setpoint.server.http.authentication import ANONYMOUS, Authenticator
 from setpoint.server.http.discovery import WHOLE, Discovery
 from setpoint.server.http.health import PATHS, Health
 from setpoint.server.http.hosts import Hosts
+from setpoint.server.http.inflight import InFlight, Limits, seconds_allowed
 from setpoint.server.http.negotiate import (
     JSON,
     Form,
@@ -58,7 +61,7 @@ from setpoint.server.http.negotiate import (
     of_refusal,
     of_stream,
 )
-from setpoint.server.http.routing import NoPage, Target, read, route
+from setpoint.server.http.routing import NoPage, Route, Target, read, route
 from setpoint.server.http.tables import (
     as_scale,
     check_list,
@@ -71,6 +74,7 @@ from setpoint.server.http.tables import (
 )
 from setpoint.server.http.version import version
 from setpoint.server.http.watches import Frames, Lines, Stream, WatchStream
+from setpoint.server.registry import connecting
 from setpoint.server.registry.logs import Logs, open_log
 from setpoint.server.registry.metadata import uuid4
 from setpoint.server.registry.registry import Registry
@@ -106,7 +110,13 @@ class Api:
     """The app.  ``registry`` has the objects; the rest is about HTTP."""
 
     def __init__(
-        self, registry: Registry, authenticator: Authenticator, *, health: Health, hosts: Hosts
+        self,
+        registry: Registry,
+        authenticator: Authenticator,
+        *,
+        health: Health,
+        hosts: Hosts,
+        limits: Limits | None = None,
     ) -> None:
         self._registry = registry
         self._authenticator = authenticator
@@ -115,6 +125,7 @@ class Api:
         self._negotiator = Negotiator()
         self._discovery = Discovery(registry.resources)
         self._frames = Frames(registry.clock.utc)
+        self._in_flight = InFlight(limits or Limits())
         self._streams: set[Stream] = set()
         self.logs: Logs | None = None  # who has the logs of pods; unless told, nobody that can be reached
         self._version = version()
@@ -217,9 +228,11 @@ class Api:
         path = target.path
         user = self._authorized(request, target)
         first = path[0]
-        if first in ("api", "apis"):
-            if len(path) > (2 if first == "api" else 3):
-                return await self._resource(request, target, user)
+        is_described = first in ("api", "apis")
+        if is_described and len(path) > (2 if first == "api" else 3):
+            return await self._resource(request, target, user)
+        seconds_allowed(target.query, 0)  # nothing is waited for, and yet a time that is none is refused
+        if is_described:
             return self._described(request, target)
         if first in PATHS:
             told = self._health.told(path, target.query)
@@ -257,6 +270,8 @@ class Api:
 
     async def _resource(self, request: Request, target: Target, user: User) -> Answer:
         found, query = route(request.method, target, self._registry.resources)
+        if found.verb == "connect":
+            raise await self._unconnected(request, found, user)
         headers = request.headers
         form = self._negotiator.form(
             headers.get("Accept", ""),
@@ -280,20 +295,25 @@ class Api:
             user,
             agent,
         )
+        if found.verb == "watch":
+            return self._watch(ask, form, request)
+        if found.subresource == "log":
+            return await self._log(ask)
         pretty = is_pretty(form, query, agent)
         encodings = headers.get("Accept-Encoding", "")
+        return await self._in_flight.answered(
+            ask, lambda: self._asked(ask, form, pretty=pretty, encodings=encodings)
+        )
+
+    async def _asked(self, ask: Ask, form: Form, *, pretty: bool, encodings: str) -> Answer:
         registry = self._registry
-        match found.verb:
-            case "get" if found.subresource == "log":
-                return await self._log(ask)
+        match ask.verb:
             case "get":
-                check_single(form.kind, found.resource)
+                check_single(form.kind, ask.resource)
                 return self._object(await registry.get(ask), form, ask, pretty=pretty, encodings=encodings)
             case "list":
-                check_list(form.kind, found.resource)
+                check_list(form.kind, ask.resource)
                 return self._list(await registry.list(ask), form, ask, pretty=pretty, encodings=encodings)
-            case "watch":
-                return self._watch(ask, form, request)
             case "create":
                 answer = await registry.create(ask)
             case "update":
@@ -366,6 +386,20 @@ class Api:
         stream = WatchStream(watching, ask.resource, lines.of(watching), self._streams)
         answer = answered(200, b"", warnings=_warnings(ask.resource, ()))
         return Answer(200, answer.headers, stream)
+
+    async def _unconnected(self, request: Request, found: Route, user: User) -> StatusError:
+        """Why there is no connection to what runs in a pod."""
+        path, _, query = request.target.partition("?")
+        below = f"/{found.below}" if found.below else ""
+        if path.endswith("/") and not below.endswith("/"):
+            below += "/"
+        ask = Ask("connect", found.resource, found.namespace, found.name, found.subresource, user=user)
+        values = parse_qs(valid_text(query), keep_blank_values=True)
+        is_upgrade = "upgrade" in request.headers.get("Connection", "").lower()
+        is_create = request.method == "POST"
+        return await connecting.refused(
+            ask, values, below, self._registry, is_create=is_create, is_upgrade=is_upgrade
+        )
 
     async def _log(self, ask: Ask) -> Answer:
         found = await open_log(ask, self._registry, self.logs, self._registry.clock.utc())

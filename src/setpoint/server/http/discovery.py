@@ -41,9 +41,12 @@ class Discovery:
         if self._generation != self._resources.generation:
             self._generation = self._resources.generation
             self._kept.clear()
-        if name not in self._kept:
-            self._kept[name] = make()
-        return self._kept[name]
+        found = self._kept.get(name)
+        if found is None:
+            found = make()
+            if found is not None:  # asking for what there is not must not fill the memory
+                self._kept[name] = found
+        return found
 
     def whole(self, root: str) -> Whole:
         """All of ``/api`` or ``/apis``, in one."""
@@ -99,7 +102,7 @@ class Discovery:
                 return None
             return _encoded({"kind": "APIGroup", "apiVersion": "v1", **_legacy_group(name, versions)})
 
-        data: bytes | None = self._keep(f"group {name}", make) if len(self._kept) < _MOST_KEPT else make()
+        data: bytes | None = self._keep(f"group {name}", make)
         return data
 
     def version(self, group: str, version: str) -> bytes | None:
@@ -114,11 +117,8 @@ class Discovery:
             return _encoded({**head, "resources": [row for one in found for row in _legacy_resource(one)]})
 
         name = f"version {group}/{version}"
-        data: bytes | None = self._keep(name, make) if len(self._kept) < _MOST_KEPT else make()
+        data: bytes | None = self._keep(name, make)
         return data
-
-
-_MOST_KEPT: Final = 1000  # documents; asking for what there is not must not fill the memory
 
 
 def _encoded(value: Json) -> bytes:

@@ -27,6 +27,7 @@ _VERSIONS: Final = ("v1", "v1beta1")
 _AVAILABLE: Final = (JSON, YAML, _PROTOBUF)
 _STREAMED: Final = (f"{JSON};stream=watch", f"{_PROTOBUF};stream=watch")
 _MOST_KEPT: Final = 1000
+_LONGEST_KEPT: Final = 1000  # characters
 
 
 class Form(NamedTuple):
@@ -59,7 +60,8 @@ class Negotiator:
             found = _form(accept, is_custom=is_custom, is_many=is_many)
             if len(self._kept) >= _MOST_KEPT:
                 self._kept.clear()  # a client that never says the same twice: rare, and not worth more
-            self._kept[accept, is_custom, is_many] = found
+            if len(accept) <= _LONGEST_KEPT:
+                self._kept[accept, is_custom, is_many] = found
         if isinstance(found, StatusError):
             raise StatusError(found.code, found.reason, found.message, details=found.details)
         return found

@@ -276,7 +276,7 @@ def _paths(resource: Resource, root: str, components: Components) -> Json:
     if found := _operations(_OBJECT, resource.verbs, said, components, ("name", *namespace)):
         paths[one] = found
     for below in resource.subresources:
-        found = _below(below, said, components, ("name", *namespace))
+        found = {} if below.is_connection else _below(below, said, components, ("name", *namespace))
         if found:
             paths[f"{one}/{below.name}"] = found
     return paths
@@ -305,7 +305,7 @@ def _below(below: Subresource, said: _Said, components: Components, places: tupl
         item = (
             said.item if below.kind == resource.kind else components.add(type_of(group, version, below.kind))
         )
-    except KeyError:  # exec, proxy: nothing that has a schema
+    except KeyError:  # nothing that has a schema
         return {}
     kind = {"group": group, "version": version, "kind": below.kind}
     suffix = "".join(word.capitalize() for word in below.name.split("/"))

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 from urllib.parse import unquote, unquote_plus
 
+from setpoint.api.selectors import FieldRequirement, FieldSelection
 from setpoint.server.golang import valid_text
 from setpoint.server.registry.requests import Verb
 from setpoint.server.registry.resources import Resource
@@ -53,6 +54,7 @@ class Route(NamedTuple):
     namespace: str = ""
     name: str = ""
     subresource: str = ""
+    below: str = ""  # what follows a proxy
 
 
 _NO_QUERY: Final[Mapping[str, str]] = {}
@@ -117,7 +119,7 @@ def route(method: str, target: Target, resources: Resources) -> tuple[Route, Map
             why = "may not contain '%'" if "%" in said else f"may not be '{said}'"
             raise bad_request(f'{what} parameter invalid: "{said}": {why}')
     verb = _verb(method, resource, place, query)
-    return Route(verb, resource, place.namespace, place.name, place.subresource), query
+    return Route(verb, resource, place.namespace, place.name, place.subresource, place.below), query
 
 
 class _Place(NamedTuple):
@@ -125,7 +127,7 @@ class _Place(NamedTuple):
     namespace: str = ""
     name: str = ""
     subresource: str = ""
-    is_too_long: bool = False
+    below: str = ""
 
 
 def _place(rest: tuple[str, ...], group: str) -> _Place:
@@ -141,7 +143,7 @@ def _place(rest: tuple[str, ...], group: str) -> _Place:
         raise not_served()
     name = rest[1] if len(rest) > 1 else ""
     subresource = rest[2] if len(rest) > 2 else ""
-    return _Place(rest[0], namespace, name, subresource, is_too_long=len(rest) > 3)
+    return _Place(rest[0], namespace, name, subresource, "/".join(rest[3:]))
 
 
 def _unknown(group: str, resources: Resources) -> StatusError:
@@ -154,7 +156,8 @@ def _unknown(group: str, resources: Resources) -> StatusError:
 
 
 def _check_scope(resource: Resource, place: _Place, *, is_old_watch: bool = False) -> None:
-    is_wrong = bool(place.namespace) > resource.namespaced or place.is_too_long
+    is_too_long = bool(place.below) and (resource.is_custom or place.subresource != "proxy")
+    is_wrong = bool(place.namespace) > resource.namespaced or is_too_long
     if resource.namespaced and not place.namespace and place.name:
         is_wrong = True
     if is_old_watch and place.subresource:
@@ -164,11 +167,20 @@ def _check_scope(resource: Resource, place: _Place, *, is_old_watch: bool = Fals
 
 
 def _narrowed(query: Mapping[str, str], name: str) -> Mapping[str, str]:
-    """A watch of one object is a watch that selects it."""
+    """A watch of one object is a watch that selects it.  Raises 400 for a selector that does not."""
     if not name:
         return query
-    selector = ",".join(filter(None, (query.get("fieldSelector", ""), f"metadata.name={name}")))
-    return {**query, "fieldSelector": selector}
+    one = FieldRequirement("metadata.name", "=", name)
+    asked = query.get("fieldSelector", "")
+    if not asked:
+        return {**query, "fieldSelector": str(one)}
+    try:
+        is_selected = one in FieldSelection.parse(asked).requirements
+    except ValueError as error:
+        raise bad_request(str(error)) from None
+    if not is_selected:
+        raise bad_request("fieldSelector metadata.name doesn't match requested name")
+    return query
 
 
 def _verb(method: str, resource: Resource, place: _Place, query: Mapping[str, str]) -> Verb:
@@ -201,10 +213,10 @@ def _verb_below(method: str, resource: Resource, place: _Place) -> Verb:
         if resource.is_custom:
             raise not_found(resource.plural, resource.group, place.name)
         raise not_served()
-    verb = _BELOW.get(method)
+    verb = _BELOW.get("GET" if method in ("HEAD", "OPTIONS") and below.name == "proxy" else method)
     if verb is None or verb not in below.verbs:
         raise _not_allowed(verb or "", resource)
-    return verb
+    return "connect" if below.is_connection else verb
 
 
 def _not_allowed(verb: str, resource: Resource) -> StatusError:

@@ -261,7 +261,7 @@ def _paths(resource: Resource, components: Components) -> Json:
             of_all = everywhere._replace(suffix="ListForAllNamespaces")
             add(f"/watch/{resource.plural}", ("watchlist",), of_all)
     for below in resource.subresources:
-        told = _below(below, said, components)
+        told = None if below.is_connection else _below(below, said, components)
         if told is not None:
             verbs = (each for each in (*_OBJECT, "create") if each in below.verbs)
             add(f"{one}/{below.name}", verbs, told, ("name", *namespace))

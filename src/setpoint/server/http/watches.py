@@ -21,6 +21,7 @@ from setpoint.server.registry.resources import Resource
 from setpoint.server.registry.watching import WatchEvent, Watching
 
 _MOST_KEPT: Final = 2048  # frames
+_MUCH_KEPT: Final = 16 * 2**20  # bytes of them
 
 
 class _Frame(NamedTuple):
@@ -39,6 +40,7 @@ class Frames:
     def __init__(self, now: Callable[[], datetime]) -> None:
         self._now = now
         self._kept: dict[_Key, _Frame] = {}
+        self._size = 0  # of those
 
     def frame(self, event: WatchEvent, resource: Resource, form: Form, include: Include) -> _Frame:
         if event.record is None:
@@ -48,8 +50,10 @@ class Frames:
         found = self._kept.get(key)
         if found is None:
             found = self._kept[key] = self._written(event, resource, form, include)
-            if len(self._kept) > _MOST_KEPT:
-                del self._kept[next(iter(self._kept))]
+            self._size += len(found.before) + len(found.after)
+            while len(self._kept) > _MOST_KEPT or self._size > _MUCH_KEPT:
+                old = self._kept.pop(next(iter(self._kept)))
+                self._size -= len(old.before) + len(old.after)
         return found
 
     def _written(self, event: WatchEvent, resource: Resource, form: Form, include: Include) -> _Frame:

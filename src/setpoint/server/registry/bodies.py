@@ -43,7 +43,7 @@ DEEPEST: Final = 250  # Go goes to 10,000; our walkers recurse, and no API objec
 
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
-_HEADER: Final = (
+HEADER: Final = (
     'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 )
 
@@ -130,7 +130,7 @@ def _an_object(value: Any, kind: str, body: bytes) -> Object:
     """An object whose kind and apiVersion, if it has them, are text."""
     wrong = ""
     if not isinstance(value, dict):
-        wrong = f"{_kind(value)} into Go value of type {_HEADER}"
+        wrong = f"{_kind(value)} into Go value of type {HEADER}"
     else:
         for name in ("apiVersion", "kind"):
             if not isinstance(value.get(name), str | None):

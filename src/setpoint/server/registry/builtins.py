@@ -29,7 +29,6 @@ from setpoint.server.registry.resources import (
     PlainStrategy,
     Reservation,
     Resource,
-    Subresource,
 )
 from setpoint.server.registry.types import Type
 from setpoint.server.statuses import FieldError, qualified
@@ -105,8 +104,6 @@ _ORPHAN_WARNINGS = {
     )
 }
 _STORED_AS = {("events.k8s.io", "events"): "events"}
-# Served by something behind a real API server (a kubelet): not by this one.
-_NOT_HERE = frozenset({"attach", "exec", "portforward", "proxy"})
 _LABELS_STAY = frozenset({"deployments.apps"})  # under /status; elsewhere labels may be changed there
 
 
@@ -383,7 +380,7 @@ def builtin_resources(allocations: Allocations) -> Iterable[Resource]:
             list_kind=served.list_kind or f"{served.kind}List",
             short_names=served.short_names,
             categories=served.categories,
-            subresources=tuple(one for one in served.subresources if _is_served(one)),
+            subresources=served.subresources,
             columns=served.columns,
             stored_as=_STORED_AS.get((served.group, served.plural), ""),
             deprecation=served.deprecation,
@@ -392,10 +389,6 @@ def builtin_resources(allocations: Allocations) -> Iterable[Resource]:
         if resource.family is not None:
             autoscalers[resource.api_version] = resource
         yield resource
-
-
-def _is_served(below: Subresource) -> bool:
-    return below.name not in _NOT_HERE
 
 
 def _stored_as(served: facts.Served) -> str:

@@ -161,8 +161,8 @@ def _objects(review: Mapping[str, Any], uid: str, version: str) -> list[Object]:
     response = review.get("response")
     if response is None:
         raise CallError("no response provided")
-    if version == "v1" and response.get("uid", "") != uid:
-        raise CallError(f"expected response.uid={quoted(uid)}, got {quoted(response.get('uid', ''))}")
+    if version == "v1" and (response.get("uid") or "") != uid:
+        raise CallError(f"expected response.uid={quoted(uid)}, got {quoted(response.get('uid') or '')}")
     result = response.get("result") or {}
     if result.get("status") != "Success":
         told = f"response.result.status was '{result.get('status', '')}', not 'Success'"
@@ -214,11 +214,25 @@ def _restore(before: Object, after: Object) -> str:
         if values is None:
             continue
         if not isinstance(values, dict):
-            return f"invalid metadata.{field} of type {type(values).__name__} in converted object"
+            return f"invalid metadata.{field} of type {_go_type(values)} in converted object"
         for name, value in values.items():
             if not isinstance(value, str):
-                told = f"metadata.{field}[{name}] must be a string, but is {type(value).__name__}"
+                told = f"metadata.{field}[{name}] must be a string, but is {_go_type(value)}"
                 return f"{told} in converted object"
         metadata[field] = values
     after["metadata"] = metadata
     return ""
+
+
+_GO_TYPES: Final[Mapping[type, str]] = {
+    str: "string",
+    bool: "bool",
+    int: "int64",
+    float: "float64",
+    list: "[]interface {}",
+    dict: "map[string]interface {}",
+}
+
+
+def _go_type(value: Any) -> str:
+    return _GO_TYPES.get(type(value), "<nil>")

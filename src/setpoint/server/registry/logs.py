@@ -49,11 +49,11 @@ async def open_log(
     part = _part(query, ask.name, now)
     record = objects.find(msgspec.structs.replace(ask, subresource=""))
     pod: Object = msgspec.json.decode(record.data)
-    container = _container(pod, query.get("container", ""))
+    container = container_of(pod, query.get("container", ""))
     node = pod["spec"].get("nodeName", "")
     if not node:
         return None
-    known = _node(ask, objects, node)
+    known = node_of(ask, objects, node)
     if logs is None:
         _unreachable(known, ask, container)
     try:
@@ -118,7 +118,7 @@ def _is_said(query: Mapping[str, str], name: str) -> bool:
 # ── Of what ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _container(pod: Object, wanted: str) -> str:
+def container_of(pod: Object, wanted: str) -> str:
     spec, name = pod["spec"], pod["metadata"]["name"]
     kinds = ("initContainers", "containers", "ephemeralContainers")
     names = [each["name"] for kind in kinds for each in spec.get(kind) or ()]
@@ -133,7 +133,7 @@ def _container(pod: Object, wanted: str) -> str:
     return wanted
 
 
-def _node(ask: Ask, objects: Objects, name: str) -> dict[str, Any]:
+def node_of(ask: Ask, objects: Objects, name: str) -> dict[str, Any]:
     nodes = objects.resources.builtin("", "v1", "nodes")
     try:
         record = objects.find(Ask("get", nodes, "", name))
@@ -143,10 +143,15 @@ def _node(ask: Ask, objects: Objects, name: str) -> dict[str, Any]:
     return found
 
 
-def _unreachable(node: dict[str, Any], ask: Ask, container: str) -> NoReturn:
+def place_of(node: dict[str, Any]) -> str:
+    """Where its kubelet listens."""
     status = node.get("status") or {}
     addresses = [each.get("address", "") for each in status.get("addresses") or ()]
     port = ((status.get("daemonEndpoints") or {}).get("kubeletEndpoint") or {}).get("Port") or _KUBELET_PORT
-    place = f"{addresses[0] if addresses else node['metadata']['name']}:{port}"
+    return f"{addresses[0] if addresses else node['metadata']['name']}:{port}"
+
+
+def _unreachable(node: dict[str, Any], ask: Ask, container: str) -> NoReturn:
+    place = place_of(node)
     path = f"containerLogs/{ask.namespace}/{ask.name}/{container}"
     raise StatusError(500, "", f'Get "https://{place}/{path}": dial tcp {place}: connect: connection refused')

@@ -16,6 +16,8 @@ Not here: server-side apply (``managed/apply.py``); whether the result is an obj
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
@@ -142,7 +144,7 @@ def _without_nulls(value: Any) -> Any:
 
 
 class _CannotError(Exception):
-    """An operation cannot be performed; never leaves this file."""
+    """An operation cannot be performed; the text is Go's.  Never leaves this file."""
 
 
 def _check_operations(operations: Any) -> None:
@@ -191,30 +193,23 @@ def _performed(operations: list[Object | None], document: Any) -> Object:
     return document
 
 
-def perform_operations(operations: list[Object], obj: Object) -> tuple[Any, int | None]:
-    """What operations leave of a copy of ``obj``, and the first that could not be performed."""
+class Failure(NamedTuple):
+    """The first operation that could not be performed, and why, in Go's words."""
+
+    place: int
+    why: str
+
+
+def perform_operations(operations: list[Object], obj: Object) -> tuple[Any, Failure | None]:
+    """What operations leave of a copy of ``obj``, as far as they can be performed."""
     document: Any = copied(obj)
     size = 0
     for place, operation in enumerate(operations):
         try:
             document, size = _perform(operation, document, size)
-        except (_CannotError, ValueError, RecursionError):
-            return document, place
+        except (_CannotError, ValueError, RecursionError) as error:
+            return document, Failure(place, str(error))
     return document, None
-
-
-def impossible(operation: Object) -> str:
-    """What is said of an operation that could not be performed."""
-    kind, path = operation.get("op"), operation.get("path", "")
-    match kind:
-        case "add" | "remove" | "replace":
-            return f"{kind} operation does not apply: doc is missing path: {quoted(path)}: missing value"
-        case "move" | "copy":
-            origin = quoted(operation.get("from", ""))
-            return f"{kind} operation does not apply: doc is missing from path: {origin}: missing value"
-        case "test":
-            return f"testing value {path} failed: test failed"
-    return f"Unexpected kind: {kind}"
 
 
 def copied(value: Any) -> Any:
@@ -222,49 +217,118 @@ def copied(value: Any) -> Any:
 
 
 def _perform(operation: Object, document: Any, copied: int) -> tuple[Any, int]:
-    path, value = operation.get("path"), _copied(operation.get("value"))
-    if not isinstance(path, str):
-        raise _CannotError
-    match operation.get("op"):
+    value = _copied(operation.get("value"))
+    match kind := operation.get("op"):
         case "add":
-            _add(*_find(document, path), value)
+            path = _said(operation, "path")
+            holder = _held(document, path, f'add operation does not apply: doc is missing path: "{path}"')
+            with _telling(f"error in add for path: '{path}'"):
+                _add(*holder, value)
         case "remove":
-            _remove(*_find(document, path))
-        case "replace" if not path:
-            if not isinstance(value, dict | list):
-                raise _CannotError
-            return value, copied
+            path = _said(operation, "path")
+            holder = _held(document, path, f'remove operation does not apply: doc is missing path: "{path}"')
+            with _telling(f"error in remove for path: '{path}'"):
+                _remove(*holder)
         case "replace":
-            holder, key = _find(document, path)
-            if isinstance(holder, list):
-                holder[_index(key, len(holder))] = value
-            else:
-                holder[key] = value
+            path = _said(operation, "path")
+            if not path:
+                return _whole(value), copied
+            _replace(document, path, value)
         case "move":
-            origin = _find(document, _from(operation))
-            moved = _get(*origin)
-            _remove(*origin)
-            _add(*_find(document, path), moved)
+            origin = _said(operation, "from")
+            holder = _held(
+                document, origin, f"move operation does not apply: doc is missing from path: {origin}"
+            )
+            with _telling(f"error in move for path: '{holder[1]}'"):
+                moved = _get(*holder)
+                _remove(*holder)
+            _add_at(document, _said(operation, "path"), moved, "move")
         case "copy":
-            taken = _copied(_get(*_find(document, _from(operation))))
+            origin = _said(operation, "from")
+            holder = _held(
+                document, origin, f"copy operation does not apply: doc is missing from path: {origin}"
+            )
+            with _telling(f"error in copy for from: '{origin}'"):
+                taken = _copied(_get(*holder))
             copied += len(msgspec.json.encode(taken))
             if copied > MOST_COPIED:
-                raise _CannotError
-            _add(*_find(document, path), taken)
+                raise _CannotError(
+                    f"Unable to complete the copy, the accumulated size increase of copy is {copied}, "
+                    f"exceeding the limit {MOST_COPIED}"
+                )
+            _add_at(document, _said(operation, "path"), taken, "copy")
         case "test":
-            there = _get(*_find(document, path)) if path else document
-            if not same(there, value):
-                raise _CannotError
+            path = _said(operation, "path")
+            if not same(_tested(document, path), value):
+                raise _CannotError(f"testing value {path} failed: test failed")
         case _:
-            raise _CannotError
+            raise _CannotError(f"Unexpected kind: {kind if isinstance(kind, str) else 'unknown'}")
     return document, copied
 
 
-def _from(operation: Object) -> str:
-    origin = operation.get("from")
-    if not isinstance(origin, str):
-        raise _CannotError
-    return origin
+def _said(operation: Object, name: str) -> str:
+    said = operation.get(name)
+    if isinstance(said, str):
+        return said
+    comma = "," if name == "from" else ""
+    why = f"operation{comma} missing {name} field: missing value"
+    if said is not None:
+        why = f"json: cannot unmarshal {_go_kind(said)} into Go value of type string"
+    kind = operation["op"]
+    if name == "path" and kind in ("add", "remove", "copy"):
+        why = "missing value"
+    raise _CannotError(f"{kind} operation failed to decode {name}: {why}")
+
+
+@contextmanager
+def _telling(what: str) -> Iterator[None]:
+    """Why something cannot be done begins with what was being done."""
+    try:
+        yield
+    except _CannotError as error:
+        raise _CannotError(f"{what}: {error}") from None
+
+
+def _held(document: Any, path: str, missing: str) -> tuple[Any, str]:
+    """What holds the value at a path, and under which name; ``missing`` is said where nothing does."""
+    try:
+        return _find(document, path)
+    except _CannotError:
+        raise _CannotError(f"{missing}: missing value") from None
+
+
+def _whole(value: Any) -> Any:
+    if not isinstance(value, dict | list):
+        raise _CannotError("replace operation value must be object or array: %!w(<nil>)")
+    return value
+
+
+def _replace(document: Any, path: str, value: Any) -> None:
+    holder, key = _held(document, path, f"replace operation does not apply: doc is missing path: {path}")
+    if not isinstance(holder, list):
+        holder[key] = value
+        return
+    try:
+        holder[_index(key, len(holder))] = value
+    except _CannotError:
+        told = f"replace operation does not apply: doc is missing key: {path}"
+        raise _CannotError(f"{told}: missing value") from None
+
+
+def _add_at(document: Any, path: str, value: Any, kind: str) -> None:
+    missing = f"{kind} operation does not apply: doc is missing destination path: {path}"
+    holder = _held(document, path, missing)
+    doing = "error while adding value during copy" if kind == "copy" else f"error in move for path: '{path}'"
+    with _telling(doing):
+        _add(*holder, value)
+
+
+def _tested(document: Any, path: str) -> Any:
+    if not path:
+        return document
+    holder = _held(document, path, f"test operation does not apply: is missing path: {path}")
+    with _telling(f"error in test for path: '{path}'"):
+        return _get(*holder)
 
 
 def _find(document: Any, path: str) -> tuple[Any, str]:
@@ -293,6 +357,9 @@ def _add(holder: Any, key: str, value: Any) -> None:
         holder[key] = value
     elif key == "-":
         holder.append(value)
+    elif not _NUMBER.fullmatch(key):
+        with _telling(f"value was not a proper array index: '{key}'"):
+            _index(key, 0)
     else:
         holder.insert(_index(key, len(holder) + 1), value)
 
@@ -303,7 +370,7 @@ def _remove(holder: Any, key: str) -> None:
     elif key in holder:
         del holder[key]
     else:
-        raise _CannotError
+        raise _CannotError(f"Unable to remove nonexistent key: {key}: missing value")
 
 
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,18}")
@@ -312,8 +379,8 @@ _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,18}")
 def _index(key: str, end: int) -> int:
     """An index below ``end``, counted from the end if negative."""
     if not _NUMBER.fullmatch(key):
-        raise _CannotError
+        raise _CannotError(f"strconv.Atoi: parsing {quoted(key)}: invalid syntax")
     index = int(key)
     if not -end <= index < end:
-        raise _CannotError
+        raise _CannotError(f"Unable to access invalid index: {index}: invalid index referenced")
     return index + end if index < 0 else index

@@ -16,7 +16,7 @@ from setpoint.server.registry.resources import Resource
 from setpoint.server.statuses import FieldError, StatusError, invalid, unsupported
 from setpoint.server.storage.protocol import Record
 
-Verb = Literal["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"]
+Verb = Literal["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "connect"]
 Validation = Literal["Ignore", "Warn", "Strict"]
 _VALIDATIONS: dict[str, Validation] = {"Ignore": "Ignore", "Warn": "Warn", "Strict": "Strict"}
 _MOST_MANAGER = 128  # characters of a field manager's name

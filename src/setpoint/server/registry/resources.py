@@ -27,6 +27,9 @@ class Column(NamedTuple):
     json_path: str = ""  # of a custom kind
 
 
+_CONNECTIONS = frozenset({"attach", "exec", "portforward", "proxy"})
+
+
 @dataclass(frozen=True, slots=True)
 class Subresource:
     """What lies below an object: ``status``, ``scale``, …"""
@@ -36,6 +39,11 @@ class Subresource:
     verbs: tuple[str, ...]
     group: str = ""  # of the kind, where it is not the resource's own
     version: str = ""
+
+    @property
+    def is_connection(self) -> bool:
+        """Whether it leads to what runs: it is admitted as CONNECT, by whatever method it is asked for."""
+        return self.name in _CONNECTIONS
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -214,10 +214,7 @@ def _pruned(merged: Object, managed: Managed, last: Fields, type_: Type) -> Obje
     """Without what the applier applied last and nobody owns now."""
     last = with_named_members(last, type_)
     there = with_named_members(fields_of(merged, type_), type_)
-    claimed: Fields = {}
-    for entry in managed.values():
-        claimed = sets.union(claimed, entry.fields)
-    claimed = with_named_members(claimed, type_)
+    claimed = with_named_members(sets.union_of([entry.fields for entry in managed.values()]), type_)
     # Removing a field removes all below it: first see what would stay, and give back what is claimed.
     pruned = remove(merged, last, type_) or {}
     stays = with_named_members(fields_of(pruned, type_), type_)
@@ -259,27 +256,28 @@ def _text(obj: Object, name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
+_MOST_TOLD: Final = 2**20  # characters of conflicts: each may show a long key on the way to it
+
+
 def _refusal(conflicts: list[Conflict]) -> StatusError:
-    causes = [
-        {
-            "reason": "FieldManagerConflict",
-            "message": f"conflict with {_named(one.manager)}",
-            "field": sets.path_text(one.path),
-        }
-        for one in conflicts
-    ]
+    """Of all of them, as far as there is room to tell."""
+    causes = []
+    lines: list[str] = []
+    by: Manager | None = None
+    left = _MOST_TOLD
+    for one in conflicts:
+        if left <= 0:
+            break
+        named, path = _named(one.manager), sets.path_text(one.path)
+        left -= len(named) + len(path)
+        causes.append({"reason": "FieldManagerConflict", "message": f"conflict with {named}", "field": path})
+        if one.manager != by:
+            by = one.manager
+            lines.append(f"conflicts with {named}:")
+        lines.append(f"- {path}")
+    said = f"{len(conflicts)} conflicts: " + "\n".join(lines)
     if len(conflicts) == 1:
-        only = conflicts[0]
-        said = f"1 conflict: conflict with {_named(only.manager)}: {sets.path_text(only.path)}"
-    else:
-        lines: list[str] = []
-        by: Manager | None = None
-        for one in conflicts:
-            if one.manager != by:
-                by = one.manager
-                lines.append(f"conflicts with {_named(by)}:")
-            lines.append(f"- {sets.path_text(one.path)}")
-        said = f"{len(conflicts)} conflicts: " + "\n".join(lines)
+        said = f"1 conflict: {causes[0]['message']}: {causes[0]['field']}"
     return StatusError(409, "Conflict", f"Apply failed with {said}", details={"causes": causes})
 
 

@@ -22,6 +22,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from setpoint.server.golang import quoted
+from setpoint.server.registry.facts import type_of
 from setpoint.server.registry.managed import sets
 from setpoint.server.registry.managed.sets import BadFieldsError, Fields
 from setpoint.server.registry.managed.typed import compare, fitted, is_custom, misfits, zero
@@ -173,14 +175,15 @@ def decode(entries: Any, *, trusted: bool = True) -> Managed:
     ``trusted`` is False for what a client sent: its sets are brought into their canonical form.
     """
     managed: Managed = {}
-    for entry in entries or ():
+    for place, entry in enumerate(entries or ()):
         operation, version = entry.get("operation", ""), entry.get("apiVersion", "")
         if operation not in {"Apply", "Update"}:
             raise BadFieldsError("operation must be `Apply` or `Update`")
         if not version:
             raise BadFieldsError("apiVersion must not be empty")
-        if entry.get("fieldsType") != "FieldsV1":
-            raise BadFieldsError(f"invalid fieldsType {entry.get('fieldsType')!r}")
+        if (kind := entry.get("fieldsType") or "") != "FieldsV1":
+            told = f"invalid fieldsType {quoted(kind)} in" if kind else "missing fieldsType in"
+            raise BadFieldsError(f"{told} managed fields entry {place}")
         fields = entry.get("fieldsV1") or {}
         manager = Manager(
             entry.get("manager", ""),
@@ -287,16 +290,22 @@ class Written:
         self._only = only
         self._versions = versions
         self._found: dict[str, tuple[Fields, Fields]] = {}
+        self._misfits: dict[str, str] = {}
 
     def type_at(self, version: str) -> Type | None:
         """None for a version that there is no more."""
-        if version == self.version or self._versions is None:
+        if version == self.version:
             return self.type
-        return self._versions.types.get(version)
+        if self._versions is not None:
+            return self._versions.types.get(version)
+        return self.type if is_custom(self.type) or _is_served(version, self._new) else None
 
-    def old_at(self, version: str) -> Object:
-        """What there was, in a version."""
-        return self.old if self._versions is None else self._versions.told(self.old, version)
+    def misfit_of_old(self, version: str, type_: Type) -> str:
+        """Why what there was is none of a version; nothing if it is one."""
+        if version not in self._misfits:
+            old = self.old if self._versions is None else self._versions.told(self.old, version)
+            self._misfits[version] = misfit(old, type_)
+        return self._misfits[version]
 
     def at(self, version: str) -> tuple[Fields, Fields]:
         """Which fields changed and which went.  Raises ``MisfitError``."""
@@ -347,20 +356,31 @@ def take(managed: Managed, written: Written, *, but: Manager | None = None) -> N
 def fitting(managed: Managed, written: Written) -> Managed:
     """The entries as they would be, had the type always been what it is; only custom kinds' types change.
 
-    Without those of versions that there are no more.  Raises ``MisfitError``.
+    Of a built-in kind, without those of versions that are not served.  Of a custom one nobody can say what
+    became of such fields: raises ``MisfitError``, as of what does not fit its version.
     """
     if not is_custom(written.type):
-        return managed
+        return {manager: one for manager, one in managed.items() if written.type_at(one.version) is not None}
     result: Managed = {}
     for manager, entry in managed.items():
         type_ = written.type_at(entry.version)
         if type_ is None:
-            continue
-        if type_ is not written.type and (wrong := misfit(written.old_at(entry.version), type_)):
+            raise MisfitError(f"request to convert CR to an invalid group/version: {entry.version}")
+        if type_ is not written.type and (wrong := written.misfit_of_old(entry.version, type_)):
             raise MisfitError(wrong)
         fields = fitted(entry.fields, type_)
         result[manager] = entry if fields is entry.fields else Entry(fields, entry.version, entry.time)
     return result
+
+
+def _is_served(api_version: str, obj: Object) -> bool:
+    """Whether objects of this built-in kind are served in a version."""
+    group, _, version = api_version.rpartition("/")
+    try:
+        type_of(group, version, obj.get("kind", ""))
+    except KeyError:
+        return False
+    return True
 
 
 def _known(sent: Any, before: Sequence[Object], subresource: str) -> Managed:
@@ -395,9 +415,10 @@ def _fold(managed: Managed) -> None:
         return
     updaters.sort(key=lambda manager: (managed[manager].time or "", manager.text))
     first: dict[str, Manager] = {}  # by version: it is renamed when a second one joins it
+    folded: dict[Manager, list[Fields]] = {}
     for manager in updaters:
         if left <= MOST_UPDATERS:
-            return
+            break
         entry = managed[manager]
         bucket = Manager(ANCIENT, "Update", entry.version, "")
         if entry.version not in first:
@@ -405,10 +426,13 @@ def _fold(managed: Managed) -> None:
             continue
         if bucket not in managed:
             managed[bucket] = managed.pop(first[entry.version])
-        managed[bucket] = Entry(sets.union(entry.fields, managed[bucket].fields), entry.version, entry.time)
+        folded.setdefault(bucket, [managed[bucket].fields]).append(entry.fields)
+        managed[bucket] = Entry(managed[bucket].fields, entry.version, entry.time)
         if manager != bucket:
             del managed[manager]
         left -= 1
+    for bucket, fields in folded.items():
+        managed[bucket] = managed[bucket]._replace(fields=sets.union_of(fields))
 
 
 # ── When the object is ready to be stored ───────────────────────────────────────────────────────────

@@ -31,6 +31,7 @@ Path = tuple[str, ...]
 
 EMPTY: Final[Fields] = {}
 SELF: Final = "."
+_LONGEST_KNOWN: Final = 256  # characters of an element whose rank is kept
 
 
 class BadFieldsError(ValueError):
@@ -47,9 +48,20 @@ def union(a: Fields, b: Fields) -> Fields:
     return _joined(a, b)
 
 
+def union_of(many: Sequence[Fields]) -> Fields:
+    """What any of them holds: one walk, where one union after another would walk the first ones each time."""
+    if len(many) == 1:
+        return many[0]
+    found: dict[str, list[Fields]] = {}
+    for fields in many:
+        for element, below in fields.items():
+            found.setdefault(element, []).append(below)
+    return {element: _union_of_branches(branches) for element, branches in found.items()}
+
+
 def difference(a: Fields, b: Fields) -> Fields:
     """What ``a`` holds and ``b`` does not; holding an element says nothing of what is below it."""
-    if not b or a.keys().isdisjoint(b):
+    if not b or a.keys().isdisjoint(b.keys()):  # of two views, the smaller is walked
         return a
     return _less(a, b)
 
@@ -117,6 +129,12 @@ def _joined_branch(a: Fields, b: Fields) -> Fields:
         return _joined(a, b)
     more = a or b  # the other is a bare member
     return more if SELF in more else {SELF: {}, **more}
+
+
+def _union_of_branches(branches: Sequence[Fields]) -> Fields:
+    joined = union_of(branches)
+    has_bare = not all(branches)
+    return {SELF: {}, **joined} if joined and has_bare and SELF not in joined else joined
 
 
 def _less(a: Fields, b: Fields) -> Fields:
@@ -216,8 +234,11 @@ def ordered(fields: Fields) -> Sequence[str]:
     return elements if elements[-1][:2] == "f:" else sorted(elements, key=_rank)
 
 
-@lru_cache(4096)
 def _rank(element: str) -> tuple[Any, ...]:
+    return _known_rank(element) if len(element) <= _LONGEST_KNOWN else _read_rank(element)
+
+
+def _read_rank(element: str) -> tuple[Any, ...]:
     kind, rest = element[:2], element[2:]
     if kind == "k:":
         return 2, [(name, _value_rank(value)) for name, value in _decode(rest).items()]
@@ -226,6 +247,9 @@ def _rank(element: str) -> tuple[Any, ...]:
     if kind == "i:":
         return 4, int(rest)
     return (1, rest) if kind == "f:" else (0,)
+
+
+_known_rank = lru_cache(4096)(_read_rank)
 
 
 def _value_rank(value: Any) -> tuple[int, Any]:

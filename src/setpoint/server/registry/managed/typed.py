@@ -489,18 +489,24 @@ def fitted(fields: Fields, type_: Type | None) -> Fields:
 
 _Trail = tuple["_Trail | None", str] | None  # a path from its end: what is above, and the last element
 _Note = Callable[[_Trail, str], None]
+_MOST_TOLD: Final = 2**20  # characters: each text may show a long key on the way to it
 
 
 def misfits(obj: Any, type_: Type, *, allow_duplicates: bool = False) -> list[str]:
     """What is wrong with an object, one text to a field, as structured merge and diff words it."""
     wrong: list[str] = []
+    left = _MOST_TOLD
 
     def note(trail: _Trail, text: str) -> None:
+        nonlocal left
+        if left <= 0:
+            return
         path: list[str] = []
         while trail is not None:
             trail, element = trail
-            path.insert(0, element)
-        wrong.append(f"{path_text(tuple(path))}: {text}" if path else text)
+            path.append(element)
+        wrong.append(f"{path_text(tuple(reversed(path)))}: {text}" if path else text)
+        left -= len(wrong[-1])
 
     _check(obj, type_, None, note, allow_duplicates)
     return wrong

@@ -15,6 +15,7 @@ _REVIEWS: Final = ("v1", "v1beta1")
 _SIDE_EFFECTS: Final = ("None", "NoneOnDryRun")
 _OPERATIONS: Final = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 _FORM: Final = "; desired format: https://host[/path]"
+_MOST_CONDITIONS: Final = 64  # what is more is not looked at: each is an expression to compile
 
 
 def check_webhooks(obj: Object, found: Found) -> None:
@@ -134,10 +135,10 @@ def _check_resources(resources: list[str], path: str, found: Found) -> None:
 
 
 def check_conditions(conditions: list[Json], path: str, found: Found, *, has_params: bool = False) -> None:
-    if len(conditions) > 64:
-        found.too_many(path, len(conditions), 64)
+    if len(conditions) > _MOST_CONDITIONS:
+        found.too_many(path, len(conditions), _MOST_CONDITIONS)
     seen: set[str] = set()
-    for index, one in enumerate(conditions):
+    for index, one in enumerate(conditions[:_MOST_CONDITIONS]):
         at, name = f"{path}[{index}]", one.get("name", "")
         if not (text := one.get("expression", "").strip()):
             found.required(f"{at}.expression")
@@ -205,6 +206,8 @@ def _check_service(service: Json, path: str, found: Found) -> None:
     if not where.startswith("/"):
         found.invalid(at, where, "must start with a '/'")
     for index, step in enumerate(where[1:].removesuffix("/").split("/")):
+        if found.is_full:
+            break
         if not step:
             found.invalid(at, where, f"segment[{index}] may not be empty")
             continue

@@ -41,7 +41,7 @@ def check_validating_policy(obj: Object, found: Found) -> None:
         told = f"must not have more than {_MOST_ANNOTATIONS} auditAnnotations"
         found.invalid("spec.auditAnnotations", annotations, told)
     keys: set[str] = set()
-    for index, one in enumerate(annotations):
+    for index, one in enumerate(annotations[:_MOST_ANNOTATIONS]):
         path, key = f"spec.auditAnnotations[{index}]", one.get("key", "")
         found.told(f"{path}.key", f"{obj['metadata'].get('name', '')}/{key}", _qualified(obj, key))
         _check_value(one.get("valueExpression") or "", f"{path}.valueExpression", scope, found)

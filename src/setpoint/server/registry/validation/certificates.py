@@ -39,7 +39,8 @@ _USAGES: Final = (
 )
 _LEGACY: Final = "kubernetes.io/legacy-unknown"
 _TERMINAL: Final = ("Approved", "Denied", "Failed")
-_REQUEST: Final = re.compile(rb"-----BEGIN (NEW )?CERTIFICATE REQUEST-----\s+[A-Za-z0-9+/=\s]+-----END")
+# One space, then anything: a second ``+`` would try each way to share the spaces out.
+_REQUEST: Final = re.compile(rb"-----BEGIN (NEW )?CERTIFICATE REQUEST-----\s[A-Za-z0-9+/=\s]+-----END")
 _CERTIFICATE: Final = re.compile(r"-----BEGIN ([A-Z ]+)-----")
 
 

@@ -13,7 +13,7 @@ from setpoint.server.registry.syntax import problem
 from setpoint.server.registry.validation import texts
 from setpoint.server.registry.validation.found import IMMUTABLE, Found
 from setpoint.server.registry.validation.metadata import check_finalizer_stands
-from setpoint.server.registry.validation.resources import check_quantity, check_requirements
+from setpoint.server.registry.validation.resources import ClaimNames, check_quantity, check_requirements
 from setpoint.server.registry.validation.scheduling import check_taints, check_tolerations
 from setpoint.server.registry.validation.selectors import check_labels
 
@@ -160,12 +160,13 @@ def _check_node_amounts(obj: Object, found: Found) -> None:
 def check_node_update(new: Object, old: Object, found: Found) -> None:
     now, then = new.get("spec") or {}, old.get("spec") or {}
     _check_node_amounts(new, found)
-    seen: list[Json] = []
+    seen: set[tuple[str, str]] = set()
     for index, address in enumerate((new.get("status") or {}).get("addresses") or ()):
-        if address in seen:
-            shown = {"Type": address.get("type", ""), "Address": address.get("address", "")}
+        this = address.get("type", ""), address.get("address", "")
+        if this in seen:
+            shown = {"Type": this[0], "Address": this[1]}
             found.duplicate(f"status.addresses[{index}]", shown)
-        seen.append(address)
+        seen.add(this)
     before = then.get("podCIDRs") or []
     if before and before != (now.get("podCIDRs") or []):
         found.forbidden("spec.podCIDRs", 'node updates may not change podCIDR except from "" to valid')
@@ -312,7 +313,7 @@ def check_runtime_class(obj: Object, found: Found) -> None:
 
 def _check_runtime(obj: Object, found: Found) -> None:
     if fixed := (obj.get("overhead") or {}).get("podFixed"):
-        check_requirements({"limits": fixed}, (), "overhead", found)
+        check_requirements({"limits": fixed}, ClaimNames(), "overhead", found)
     scheduling = obj.get("scheduling") or {}
     check_labels(scheduling.get("nodeSelector"), "scheduling.nodeSelector", found)
     check_tolerations(scheduling.get("tolerations") or [], "scheduling.tolerations", found)

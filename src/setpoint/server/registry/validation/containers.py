@@ -8,7 +8,7 @@ from setpoint.server.registry.validation import texts
 from setpoint.server.registry.validation.found import Found
 from setpoint.server.registry.validation.mounts import Volumes, check_mounts
 from setpoint.server.registry.validation.probes import check_handler, check_probe
-from setpoint.server.registry.validation.resources import check_requirements
+from setpoint.server.registry.validation.resources import ClaimNames, check_requirements
 from setpoint.server.registry.validation.security import check_security
 from setpoint.server.registry.validation.variables import check_env, check_env_from
 
@@ -26,7 +26,7 @@ class PodFacts:
 
     def __init__(self, spec: Json, volumes: Volumes) -> None:
         self.volumes = volumes
-        self.claims = [one["name"] for one in spec.get("resourceClaims") or () if one.get("name")]
+        self.claims = ClaimNames(one["name"] for one in spec.get("resourceClaims") or () if one.get("name"))
         self.grace: int | None = spec.get("terminationGracePeriodSeconds")
         self.has_host_users = spec.get("hostUsers") is not False
         self.restart_policy = spec.get("restartPolicy", "")

@@ -113,13 +113,32 @@ def part_type(group: str, version: str, kind: str, *path: str) -> Type:
     return found
 
 
+_MOST_COMPARED: Final = 1000  # lines; finding the least that changed takes the square of them
+
+
 def difference(old: Any, new: Any, kind_type: Type) -> str:
-    """What changed, line by line."""
+    """What changed, line by line; of much, the first lines of all from the first that did to the last."""
     before, after = (_lines(internal(one, kind_type)) for one in (old, new))
+    if max(len(before), len(after)) > _MOST_COMPARED:
+        head = _same_lines(before, after)
+        tail = _same_lines(before[head:][::-1], after[head:][::-1])
+        gone, come = before[head : len(before) - tail], after[head : len(after) - tail]
+        return _signed("-", gone) + _signed("+", come)
     import difflib  # noqa: PLC0415 - for a rare refusal alone
 
     changed = list(difflib.unified_diff(before, after))
     return "".join(changed[2:])  # without the names of two files
+
+
+def _signed(sign: str, lines: list[str]) -> str:
+    told = "".join(f"{sign}{line}" for line in lines[:_MOST_COMPARED])
+    return told if len(lines) <= _MOST_COMPARED else f"{told}{sign}…\n"
+
+
+def _same_lines(one: list[str], other: list[str]) -> int:
+    """With how many both begin."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def _lines(value: Any) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Any, Final
 from setpoint.api.selectors import label_key_errors
 from setpoint.server.golang import quoted
 from setpoint.server.registry.validation.found import Found, listed
+from setpoint.server.registry.validation.texts import whole
 
 Json = dict[str, Any]
 _ACTIONS: Final = ("Count", "FailIndex", "FailJob", "Ignore")
@@ -121,11 +122,12 @@ def indexes_total(text: str, completions: int) -> tuple[int, str]:
             return 0, f"the fragment {quoted(part)} {told}"
         numbers = []
         for end in ends:
-            if not end.isdecimal():
+            number = whole(end)
+            if number is None:
                 return 0, f"cannot convert string to integer for index: {quoted(end)}"
-            if int(end) >= completions:
+            if number >= completions:
                 return 0, f"too large index: {quoted(end)}"
-            numbers.append(int(end))
+            numbers.append(number)
         low, high = numbers[0], numbers[-1]
         if len(numbers) == 2 and low >= high:
             return 0, f"non-increasing order, previous: {low}, current: {high}"

@@ -36,14 +36,18 @@ def metadata_errors(obj: Object, resource: Resource) -> list[FieldError]:
     found = Found()
     metadata, rule = obj["metadata"], _NAME_RULES[resource.strategy.name_rule]
     _check_base(metadata, rule, found)
+    _check_name(metadata, rule, found)
+    _check_common(metadata, found)
+    _check_finalizers(metadata.get("finalizers"), found, is_custom=resource.is_custom)
+    return found.errors
+
+
+def _check_name(metadata: dict[str, Any], rule: Callable[[str], list[str]], found: Found) -> None:
     name = metadata.get("name", "")
     if not name:
         found.required("metadata.name", "name or generateName is required")
     elif errors := rule(name):
         found.told("metadata.name", name, errors)
-    _check_common(metadata, found)
-    _check_finalizers(metadata.get("finalizers"), found, is_custom=resource.is_custom)
-    return found.errors
 
 
 def common_errors(metadata: dict[str, Any]) -> list[FieldError]:
@@ -109,6 +113,7 @@ def check_finalizer_stands(name: str, path: str, found: Found) -> None:
 
 def _check_owners(owners: list[dict[str, Any]], found: Found) -> None:
     first = ""
+    shown: Any = None  # all of them, written once
     for index, owner in enumerate(owners):
         path, version = f"metadata.ownerReferences[{index}]", owner.get("apiVersion", "")
         if not version:
@@ -123,15 +128,17 @@ def _check_owners(owners: list[dict[str, Any]], found: Found) -> None:
         if not owner.get("controller"):
             continue
         this = f"{owner.get('kind', '')}/{owner.get('name', '')}"
-        if first:
+        if first and not found.is_full:
             detail = (
                 'Only one reference can have Controller set to true. Found "true" in references for '
                 f"{first} and {this}"
             )
-            found.invalid("metadata.ownerReferences", written(owners), detail)
+            shown = shown or written(owners)
+            found.invalid("metadata.ownerReferences", shown, detail)
         first = first or this
 
 
+_TEXTS: Final = ("name", "namespace", "uid")
 _FIXED: Final = (
     "name",
     "namespace",
@@ -158,9 +165,12 @@ def metadata_update_errors(new: Object, old: Object, resource: Resource) -> list
             found.forbidden("metadata.finalizers", detail)
     for name in _FIXED:
         if fresh.get(name) != kept.get(name):
-            found.invalid(f"metadata.{name}", fresh.get(name), IMMUTABLE)
+            said = fresh.get(name) or ("" if name in _TEXTS else None)
+            found.invalid(f"metadata.{name}", said, IMMUTABLE)
     _check_common(fresh, found)
     if not resource.is_custom:
+        if fresh.get("name") != kept.get("name"):
+            _check_name(fresh, _NAME_RULES[resource.strategy.name_rule], found)
         if fresh.get("generateName") != kept.get("generateName"):
             _check_base(fresh, _NAME_RULES[resource.strategy.name_rule], found)
         if finalizers != kept.get("finalizers"):

@@ -16,6 +16,7 @@ def check_mounts(one: Json, volumes: Volumes, path: str, found: Found) -> None:
     mounts, devices = one.get("volumeMounts") or [], one.get("volumeDevices") or []
     device_paths = {device.get("name", ""): device.get("devicePath", "") for device in devices}
     mount_paths = {mount.get("name", ""): mount.get("mountPath", "") for mount in mounts}
+    at_devices = set(device_paths.values())
     seen: set[str] = set()
     for index, mount in enumerate(mounts):
         name, where, at = mount.get("name", ""), mount.get("mountPath", ""), f"{path}.volumeMounts[{index}]"
@@ -30,7 +31,7 @@ def check_mounts(one: Json, volumes: Volumes, path: str, found: Found) -> None:
         seen.add(where)
         if name in device_paths:
             found.invalid(f"{at}.name", name, "must not already exist in volumeDevices")
-        if where in device_paths.values():
+        if where in at_devices:
             found.invalid(f"{at}.mountPath", where, "must not already exist as a path in volumeDevices")
         _check_below(mount, f"{path}.volumeMounts", at, found)
         _check_propagation(mount, one, f"{path}.volumeMounts", found)
@@ -69,6 +70,7 @@ def _check_propagation(mount: Json, container: Json, path: str, found: Found) ->
 def _check_devices(
     devices: list[Json], volumes: Volumes, mounts: dict[str, str], path: str, found: Found
 ) -> None:
+    at_mounts = set(mounts.values())
     names: set[str] = set()
     seen: set[str] = set()
     for index, device in enumerate(devices):
@@ -93,7 +95,7 @@ def _check_devices(
             seen.add(where)
         if name in mounts:
             found.invalid(f"{at}.name", name, "must not already exist in volumeMounts")
-        if where in mounts.values():
+        if where in at_mounts:
             found.invalid(f"{at}.devicePath", where, "must not already exist as a path in volumeMounts")
         if name:
             names.add(name)

@@ -109,10 +109,15 @@ def _check_deadline_change(spec: Json, before: Json, found: Found) -> None:
         found.invalid(path, value, "must be less than or equal to previous value")
 
 
+def _toleration(one: Json) -> tuple[str, ...]:
+    """All of it but how long."""
+    return tuple(one.get(field, "") for field in ("key", "operator", "value", "effect"))
+
+
 def _check_toleration_changes(new: list[Json], old: list[Json], found: Found) -> None:
-    there = [{**one, "tolerationSeconds": None} for one in new]
+    there = set(map(_toleration, new))
     for one in old:
-        if {**one, "tolerationSeconds": None} not in there:
+        if _toleration(one) not in there:
             found.forbidden(
                 "spec.tolerations", "existing toleration can not be modified except its tolerationSeconds"
             )

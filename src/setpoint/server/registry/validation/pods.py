@@ -16,7 +16,7 @@ from setpoint.server.registry.validation.containers import (
 )
 from setpoint.server.registry.validation.found import Found
 from setpoint.server.registry.validation.metadata import check_annotations
-from setpoint.server.registry.validation.resources import check_pod_name, check_requirements
+from setpoint.server.registry.validation.resources import ClaimNames, check_pod_name, check_requirements
 from setpoint.server.registry.validation.scheduling import check_affinity, check_spread, check_tolerations
 from setpoint.server.registry.validation.security import check_app_armor, check_seccomp
 from setpoint.server.registry.validation.selectors import check_labels
@@ -161,7 +161,7 @@ def _check_names(spec: Json, path: str, found: Found) -> None:
     if (policy := spec.get("preemptionPolicy")) is not None:
         found.some_of(f"{path}.preemptionPolicy", policy, ("PreemptLowerPriority", "Never"))
     if overhead := spec.get("overhead"):
-        check_requirements({"limits": overhead}, (), f"{path}.overhead", found)
+        check_requirements({"limits": overhead}, ClaimNames(), f"{path}.overhead", found)
     if spec.get("os") is not None:
         _check_os(spec, path, found)
 

@@ -80,18 +80,18 @@ def _check_amounts(amounts: dict[str, str] | None, path: str, found: Found) -> N
         check_quantity(name, value, f"{path}[{name}]", found)
 
 
-def _does_not_apply(scope: str, spec: Json) -> list[str]:
-    """The resources that this scope says nothing about."""
-    known = _SCOPES.get(scope)
-    hard = sorted(spec.get("hard") or ())
-    return [one for one in hard if known is not None and is_standard_quota(one) and one not in known]
+def _misapplied(spec: Json) -> set[str]:
+    """The scopes that say nothing about some resource that is limited."""
+    limited = {one for one in spec.get("hard") or () if is_standard_quota(one)}
+    return {scope for scope, known in _SCOPES.items() if not limited <= known}
 
 
 def _check_scopes(scopes: list[str], spec: Json, found: Found) -> None:
-    for scope in scopes:
+    misapplied = _misapplied(spec)
+    for scope in dict.fromkeys(scopes):
         if scope not in _SCOPES:
             found.invalid("spec.scopes", scopes, "unsupported scope")
-        for _ in _does_not_apply(scope, spec):
+        elif scope in misapplied:
             found.invalid("spec.scopes", scopes, "unsupported scope applied to resource")
     for pair in _CONFLICTS:
         if pair <= set(scopes):
@@ -100,14 +100,15 @@ def _check_scopes(scopes: list[str], spec: Json, found: Found) -> None:
 
 def _check_scope_selector(spec: Json, found: Found) -> None:
     path, selector = "spec.scopeSelector.matchExpressions", spec["scopeSelector"]
-    names = set()
+    names: set[str] = set()
+    misapplied = _misapplied(spec)
+    shown = internals.shown(selector, "", "v1", "ResourceQuota", "spec", "scopeSelector")
     for one in selector.get("matchExpressions") or ():
         scope, operator, values = one.get("scopeName", ""), one.get("operator", ""), one.get("values") or []
         names.add(scope)
         if scope not in _SCOPES:
             found.invalid(f"{path}.scopeName", scope, "unsupported scope")
-        for _ in _does_not_apply(scope, spec):
-            shown = internals.shown(selector, "", "v1", "ResourceQuota", "spec", "scopeSelector")
+        elif scope in misapplied:
             found.invalid(path, shown, "unsupported scope applied to resource")
         if scope in _ONLY_EXISTS and operator != "Exists":
             detail = (
@@ -217,15 +218,23 @@ def _compare(name: str, amounts: dict[str, str], path: str, found: Found) -> Non
         if texts.quantity(ratio) < 1:
             found.invalid(at, ratio, f"ratio {ratio} is less than 1")
         if "min" in amounts and "max" in amounts and texts.quantity(amounts["min"]) > 0:
-            most = float(texts.quantity(amounts["max"]) / texts.quantity(amounts["min"]))
-            if float(texts.quantity(ratio).as_decimal()) > most:
-                found.invalid(at, ratio, f"ratio {ratio} is greater than max/min = {most:f}")
+            said, least, most = _values(ratio, amounts["min"], amounts["max"])
+            if said > most / least:
+                found.invalid(at, ratio, f"ratio {ratio} is greater than max/min = {most / least:f}")
     default, request = amounts.get("default"), amounts.get("defaultRequest")
     if default is None or request is None or is_overcommit_allowed(name):
         return
     if texts.quantity(default) != texts.quantity(request):
         detail = f"default value {default} must equal to defaultRequest value {request} in {name}"
         found.invalid(f"{path}.defaultRequest[{name}]", request, detail)
+
+
+def _values(ratio: str, *others: str) -> tuple[float, ...]:
+    """As Go calculates with them: in thousandths, unless one is too large for that."""
+    first, *rest = map(texts.quantity, (ratio, *others))
+    if all(one.value < texts.LARGEST // 1000 for one in (first, *rest)):
+        return first.milli_value / 1000, *(float(one.milli_value) for one in rest)
+    return tuple(float(min(one.value, texts.LARGEST)) for one in (first, *rest))
 
 
 # ── PriorityClass ───────────────────────────────────────────────────────────────────────────────────

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import Any, Final
 
 from setpoint.api.selectors import label_key_errors
@@ -114,9 +115,25 @@ def _check_pages(name: str, value: str, path: str, found: Found) -> None:
         found.invalid(path, value, f"{value} is not positive integer multiple of {name}")
 
 
+class ClaimNames:
+    """The names of a pod's claims, which its containers may use."""
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self._names = frozenset(names)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._names
+
+    @cached_property
+    def told(self) -> str:
+        """What is said to a container that uses another."""
+        tail = f": {', '.join(sorted(self._names))}" if self._names else " which is empty"
+        return f"must be one of the names in pod.spec.resourceClaims{tail}"
+
+
 def check_requirements(
     requirements: Json,
-    claims: Iterable[str],
+    claims: ClaimNames,
     path: str,
     found: Found,
     name_rule: Callable[[str, str, Found], None] = check_container_name,
@@ -139,7 +156,7 @@ def check_requirements(
     if any(map(is_huge_pages, named)) and not named & {"cpu", "memory"}:
         found.forbidden(path, "HugePages require cpu or memory")
     if requirements.get("claims"):
-        _check_claims(requirements["claims"], sorted(claims), f"{path}.claims", found)
+        _check_claims(requirements["claims"], claims, f"{path}.claims", found)
 
 
 def _check_against_limit(name: str, value: str, limit: str | None, path: str, found: Found) -> None:
@@ -153,17 +170,20 @@ def _check_against_limit(name: str, value: str, limit: str | None, path: str, fo
         found.invalid(f"{path}.requests", value, f"must be less than or equal to {name} limit of {limit}")
 
 
-def _check_claims(claims: list[Json], known: list[str], path: str, found: Found) -> None:
+def _check_claims(claims: list[Json], known: ClaimNames, path: str, found: Found) -> None:
     seen: set[str] = set()
+    parted: set[str] = set()  # claims of which a request was named
     for index, claim in enumerate(claims):
         at, name = f"{path}[{index}]", claim.get("name", "")
         if not name:
             found.required(at)
             continue
-        key = f"{name}/{claim['request']}" if claim.get("request") else name
-        if name in seen or key in seen or (key == name and any(one.startswith(f"{name}/") for one in seen)):
+        request = claim.get("request")
+        key = f"{name}/{request}" if request else name
+        if name in seen or key in seen or (not request and name in parted):
             found.duplicate(at, name if name in seen else key)
         seen.add(key)
+        if request:
+            parted.add(name)
         if name not in known:
-            tail = f": {', '.join(known)}" if known else " which is empty"
-            found.missing(at, name, f"must be one of the names in pod.spec.resourceClaims{tail}")
+            found.missing(at, name, known.told)

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from setpoint.server.golang import quoted
+from setpoint.server.registry.validation.texts import whole
 
 
 class _Bounds(NamedTuple):
@@ -32,6 +33,7 @@ _DESCRIPTORS: Final = frozenset(
 )
 _DURATION: Final = re.compile(r"[-+]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+|[-+]?0")
 _ZONE_PART: Final = re.compile(r"[A-Za-z.\-_0-9+]{1,14}")
+_LONGEST_ZONE: Final = 255
 
 
 def schedule_error(text: str) -> str:
@@ -91,9 +93,10 @@ def _range_error(text: str, bounds: _Bounds) -> str:
     if len(steps) > 1:
         return f"too many slashes: {text}"
     if steps:
-        if not steps[0].isdecimal():
+        said = whole(steps[0])
+        if said is None:
             return _not_a_number(steps[0])
-        step = int(steps[0])
+        step = said
         if is_single:
             end = bounds.most
     if start < bounds.least:
@@ -136,7 +139,8 @@ def zone_error(name: str) -> str:
 
 
 def _is_zone(name: str) -> bool:
-    return name == "UTC" or _is_known(name) or not _is_known("Europe/London")  # without data, any may be
+    is_known = name == "UTC" or (len(name) <= _LONGEST_ZONE and _is_known(name))
+    return is_known or not _is_known("Europe/London")  # without data, any may be
 
 
 @lru_cache(maxsize=1024)

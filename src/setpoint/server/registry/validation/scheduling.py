@@ -65,18 +65,22 @@ def _check_label_keys(term: Json, path: str, found: Found) -> None:
             found.told(f"{path}.{field}[{index}]", key, label_key_errors(key))
     if selector is not None:
         _check_named_twice(matched, selector, path, found)
+    excluded = set(others)
     for index, key in enumerate(matched):
-        if key in others:
+        if key in excluded:
             detail = "exists in both matchLabelKeys and mismatchLabelKeys"
             found.invalid(f"{path}.matchLabelKeys[{index}]", key, detail)
 
 
 def _check_named_twice(matched: list[str], selector: Json, path: str, found: Found) -> None:
+    places: dict[str, int] = {}
+    for index, key in enumerate(matched):
+        places.setdefault(key, index)
     seen = set(selector.get("matchLabels") or {})
     for expression in selector.get("matchExpressions") or ():
         key = expression.get("key", "")
-        if key in matched and key in seen:
-            at = f"{path}[{matched.index(key)}]"
+        if key in places and key in seen:
+            at = f"{path}[{places[key]}]"
             found.invalid(at, key, "exists in both matchLabelKeys and labelSelector")
         seen.add(key)
 

@@ -12,6 +12,7 @@ from setpoint.server.registry.validation.found import Found
 _VALUES = "must be specified when `operator` is 'In' or 'NotIn'"
 _NO_VALUES = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
 _OPERATOR = "not a valid selector operator"
+_LONGEST_KEY, _LONGEST_VALUE = 253 + 1 + 63, 63  # of a label; what is longer is not kept to be known again
 
 
 @lru_cache(maxsize=4096)  # a cluster's objects repeat few labels
@@ -21,7 +22,7 @@ def _are_fine(key: str, value: str) -> bool:
 
 def check_labels(labels: dict[str, str] | None, path: str, found: Found) -> None:
     for key, value in (labels or {}).items():
-        if not _are_fine(key, value):
+        if len(key) > _LONGEST_KEY or len(value) > _LONGEST_VALUE or not _are_fine(key, value):
             found.told(path, key, label_key_errors(key))
             found.told(path, value, label_value_errors(value))
 

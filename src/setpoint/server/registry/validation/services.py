@@ -48,8 +48,9 @@ def _check(service: Object, found: Found, before: Json) -> None:
         _check_port(port, len(ports) > 1, names, f"spec.ports[{index}]", found)
     check_labels(spec.get("selector"), "spec.selector", found)
     _check_affinity(spec, found)
+    kept = set(before.get("externalIPs") or ())
     for index, one in enumerate(spec.get("externalIPs") or ()):
-        if one in (before.get("externalIPs") or ()):
+        if one in kept:
             continue
         found.told(f"spec.externalIPs[{index}]", one, texts.ip(one) or texts.endpoint_ip(one))
     found.some_of("spec.type", kind, _TYPES)
@@ -131,11 +132,12 @@ def _check_addresses(spec: Json, before: Json, found: Found) -> bool:
     if (policy := spec.get("ipFamilyPolicy")) is not None:
         found.one_of("spec.ipFamilyPolicy", policy, _FAMILY_POLICIES)
     before_addresses = len(found.errors)
+    kept = set(before.get("clusterIPs") or ())
     for index, one in enumerate(several):
         if index == 0 and one == "None":
             if len(several) > 1:
                 found.invalid(path, several, "'None' must be the first and only value")
-        elif one not in (before.get("clusterIPs") or ()):
+        elif one not in kept:
             found.told(f"{path}[{index}]", one, texts.ip(one))
     are_readable = len(found.errors) == before_addresses
     if len(several) > 2:
@@ -185,7 +187,7 @@ def _check_balancer(service: Object, kind: str, before: Json, found: Found) -> N
     if ranges := spec.get("loadBalancerSourceRanges"):
         if not is_balancer:
             found.forbidden("spec.LoadBalancerSourceRanges", _ONLY_BALANCER)
-        kept = [one.strip() for one in before.get("loadBalancerSourceRanges") or ()]
+        kept = {one.strip() for one in before.get("loadBalancerSourceRanges") or ()}
         for index, one in enumerate(ranges):
             if one.strip() not in kept:
                 at = f"spec.LoadBalancerSourceRanges[{index}]"

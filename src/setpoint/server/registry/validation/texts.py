@@ -83,6 +83,7 @@ WRONG_IP: Final = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)
 WRONG_CIDR: Final = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 WRONG_PORT: Final = "must be between 1 and 65535, inclusive"
 PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
+LARGEST: Final = 2**63 - 1  # of Go's numbers
 
 
 def _length(text: str, most: int) -> list[str]:
@@ -188,6 +189,14 @@ def user_id(number: int) -> list[str]:
     return [] if 0 <= number < 2**31 else ["must be between 0 and 2147483647, inclusive"]
 
 
+def whole(text: str) -> int | None:
+    """Decimal digits as the number that they are; None for anything else, and for more than Go's hold."""
+    digits = text.lstrip("0")
+    if not text.isascii() or not text.isdecimal() or len(digits) > 18:
+        return None
+    return int(digits or "0")
+
+
 def percent(text: str) -> list[str]:
     return [] if _PERCENT(text) else [_WRONG_PERCENT]
 
@@ -195,7 +204,10 @@ def percent(text: str) -> list[str]:
 def amount(value: int | str | None) -> int:
     """A number, or the number of percents; 0 for what is neither."""
     if isinstance(value, str):
-        return int(value[:-1]) if _PERCENT(value) else 0
+        if not _PERCENT(value):
+            return 0
+        number = whole(value[:-1])
+        return LARGEST if number is None else number
     return value or 0
 
 
@@ -228,10 +240,11 @@ def address(text: str) -> Address | None:
 
 def network(text: str) -> Network | None:
     head, slash, bits = text.partition("/")
-    found = address(head) if slash and bits.isdecimal() else None
-    if found is None or int(bits) > found.max_prefixlen:
+    found = address(head) if slash else None
+    length = whole(bits)
+    if found is None or length is None or length > found.max_prefixlen:
         return None
-    return ipaddress.ip_network(f"{found}/{bits}", strict=False)
+    return ipaddress.ip_network(f"{found}/{length}", strict=False)
 
 
 def ip(text: str) -> list[str]:

@@ -29,9 +29,10 @@ _HOST_PATHS: Final = (
 def check_volumes(volumes: list[Json], pod_name: str, path: str, found: Found) -> dict[str, Json]:
     """The volumes that are right, by name."""
     right: dict[str, Json] = {}
-    created = {
-        f"{pod_name}-{one.get('name')}" for one in volumes if pod_name and one.get("ephemeral") is not None
-    }
+    made_for: set[str] = set()  # claims that are made for the pod, by what follows its name
+    prefix = f"{pod_name}-"
+    if pod_name:
+        made_for = {one.get("name", "") for one in volumes if one.get("ephemeral") is not None}
     for index, volume in enumerate(volumes):
         at, before = f"{path}[{index}]", len(found.errors)
         name = volume.get("name", "")
@@ -44,8 +45,8 @@ def check_volumes(volumes: list[Json], pod_name: str, path: str, found: Found) -
             found.duplicate(f"{at}.name", name)
         if len(found.errors) == before:
             right[name] = volume
-        claim = (volume.get("persistentVolumeClaim") or {}).get("claimName")
-        if claim in created:
+        claim = (volume.get("persistentVolumeClaim") or {}).get("claimName") or ""
+        if made_for and claim.startswith(prefix) and claim.removeprefix(prefix) in made_for:
             detail = "must not reference a PVC that gets created for an ephemeral volume"
             found.invalid(f"{at}.persistentVolumeClaim.claimName", claim, detail)
     return right

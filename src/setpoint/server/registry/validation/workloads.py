@@ -245,9 +245,10 @@ def _check_stateful_template(spec: Json, claims: list[Json], found: Found) -> No
         return
     template = dict(spec.get("template") or {})
     names = [(one.get("metadata") or {}).get("name", "") for one in claims]
+    claimed = set(names)
     own = (template.get("spec") or {}).get("volumes") or []
     volumes = [{"name": one, "persistentVolumeClaim": {"claimName": one}} for one in names]
-    volumes += [one for one in own if one.get("name") not in names]
+    volumes += [one for one in own if one.get("name") not in claimed]
     template["spec"] = {**(template.get("spec") or {}), "volumes": volumes, "subdomain": "", "hostname": ""}
     if spec.get("selector") is None or not is_empty(spec.get("selector")):
         check_matches(spec, "spec", found)
