@@ -9,35 +9,8 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
-from click.testing import CliRunner, Result
 
-from setpoint.cli.main import main
-
-OPERATOR = """
-from setpoint import Context, Operator
-from setpoint.api import CustomResource, Model, ObjectMeta
-from setpoint.kube.core.v1 import ConfigMap
-
-class Spec(Model):
-    size: int = 1
-
-class Cat(CustomResource, group="demo.setpoint.dev", version="v1"):
-    spec: Spec = Spec()
-
-operator = Operator("cats")
-fed = {}
-
-@operator.controller(Cat, owns=[ConfigMap])
-async def feed(cat: Cat, ctx: Context) -> None:
-    if REMEMBERS and cat.metadata.generation == fed.get(cat.metadata.uid):
-        return
-    fed[cat.metadata.uid] = cat.metadata.generation
-    await ctx.apply(ConfigMap(metadata=ObjectMeta(name=cat.metadata.name), data={"size": str(cat.spec.size)}))
-"""
-
-
-def invoke(*args: str) -> Result:
-    return CliRunner().invoke(main, list(args))
+from tests.cli.cats import OPERATOR, elsewhere, invoke
 
 
 @pytest.fixture
@@ -146,17 +119,80 @@ def test_what_the_user_does_is_read_from_a_file(operator: Path, tmp_path: Path) 
     assert "configmaps default/tom" in ran.output
     (kept, *_) = sorted((tmp_path / ".setpoint" / "proof").glob("*.json"))
     assert '"without": [' in kept.read_text()
-    steps.write_text("[{type: Dance}]")
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("[{type: Dance}]", "Dance"),
+        ("[{type: Delete}]", "api_version"),
+        ("[{type: Create, object: {kind: Cat, metadata: {}}}]", "step 1: an object needs"),
+        ("[]", "there are no steps"),
+        ("a: [", "line 2"),
+        ("\udcff", "UTF-8"),
+    ],
+)
+def test_steps_that_cannot_be_taken_are_refused_with_what_to_give(
+    operator: Path, tmp_path: Path, text: str, wrong: str
+) -> None:
+    steps = tmp_path / "steps.yaml"
+    steps.write_bytes(text.encode(errors="surrogateescape"))
+    told = refused(operator, "--steps", str(steps))
+    assert "'--steps'" in told
+    assert "steps.yaml" in told
+    assert wrong in told
+
+
+def test_steps_of_a_kind_that_there_is_none_of_are_refused(operator: Path, tmp_path: Path) -> None:
+    operator.write_text(OPERATOR)
+    steps = tmp_path / "steps.yaml"
+    steps.write_text("[{type: Create, object: {apiVersion: demo/v1, kind: Dog, metadata: {name: rex}}}]")
     ran = invoke("prove", str(operator), "--steps", str(steps))
     assert ran.exit_code == 1
-    assert "these are no steps" in ran.output
+    assert f"prove cats of {operator}: " in ran.output
+    assert "no Dog of demo/v1: is its definition among the operator's?" in ran.output
 
 
-def test_a_class_of_faults_that_there_is_none_of_is_refused(operator: Path) -> None:
-    operator.write_text(OPERATOR.replace("REMEMBERS", "False"))
-    ran = invoke("prove", str(operator), "--only", "E22")
+def refused(operator: Path, *options: str) -> str:
+    """What is said of options that cannot be understood: all of it in one line, before anything is run."""
+    operator.write_text("raise AssertionError('nothing is to be run')")
+    ran = invoke("prove", str(operator), *options)
+    assert ran.exit_code == 2, ran.output
+    assert isinstance(ran.exception, SystemExit), ran.exception
+    assert "Error: " in ran.output
+    return ran.output
+
+
+@pytest.mark.parametrize(
+    ("given", "wrong"), [("{bad", "JSON is malformed"), ("3", "is not an object"), ("", "truncated")]
+)
+def test_an_example_that_is_no_spec_is_refused_with_what_to_give(
+    operator: Path, given: str, wrong: str
+) -> None:
+    told = refused(operator, "--example", given)
+    assert "'--example'" in told
+    assert wrong in told
+    assert """give the spec as a JSON object in quotes, '{"replicas": 2}'""" in told
+
+
+def test_an_example_that_the_server_does_not_take_is_told_to_be_wrong(operator: Path) -> None:
+    operator.write_text(OPERATOR)
+    ran = invoke("prove", str(operator), "--example", '{"size": "large"}')
     assert ran.exit_code == 1
-    assert "no class of faults E22: there are none, E1" in ran.output
+    assert "refused with 422: create Cat sample: the example is not right" in ran.output
+    assert "--example JSON" in ran.output
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "told"),
+    [
+        ("--only", "E22", "there is no class of faults E22: there are none, E1"),
+        ("--without", "O99", "there is no oracle O99: there are O1, O2"),
+        ("--controllers", "pods", "there is no controller pods: there are all, "),
+    ],
+)
+def test_a_name_that_means_nothing_is_refused(operator: Path, option: str, name: str, told: str) -> None:
+    assert f"'{option}': {told}" in refused(operator, option, name)
 
 
 def test_where_nothing_is_proven_it_does_not_end_well(operator: Path) -> None:
@@ -166,44 +202,67 @@ def test_where_nothing_is_proven_it_does_not_end_well(operator: Path) -> None:
     assert "NOTHING PROVEN" in ran.output
 
 
-def test_a_budget_that_is_no_time_is_refused(operator: Path) -> None:
-    operator.write_text(OPERATOR)
-    ran = invoke("prove", str(operator), "--budget", "soon")
-    assert ran.exit_code == 2
-    assert "write 60s, 10m or 1h" in ran.output
+@pytest.mark.parametrize("budget", ["soon", "0", "-5s", "nan", "infh", ""])
+def test_a_budget_that_is_no_time_is_refused(operator: Path, budget: str) -> None:
+    told = refused(operator, "--budget", budget)
+    assert "'--budget'" in told
+    assert "write 60s, 10m or 1h" in told
 
 
-def test_a_file_that_is_no_plan_is_refused(operator: Path, tmp_path: Path) -> None:
-    operator.write_text(OPERATOR)
-    plan = tmp_path / "plan.json"
-    plan.write_text("[]")
-    ran = invoke("replay", str(plan), "--operator", str(operator))
+@pytest.mark.parametrize("option", ["--junit", "--html"])
+def test_that_a_report_cannot_be_written_is_known_before_it_is_made(
+    operator: Path, tmp_path: Path, option: str
+) -> None:
+    assert "there is no folder gone: make it first" in refused(operator, option, "gone/proof.xml")
+    assert "is a directory" in refused(operator, option, str(tmp_path))
+
+
+def test_where_a_plan_cannot_be_kept_that_is_told(operator: Path, tmp_path: Path) -> None:
+    operator.write_text(OPERATOR.replace("REMEMBERS", "True"))
+    (tmp_path / ".setpoint").write_text("no folder")
+    ran = invoke("prove", str(operator), "--only", "E3")
     assert ran.exit_code == 1
-    assert "this is no plan" in ran.output
+    assert "FAIL O3" in ran.output
+    assert "Error: keep the plan that failed as .setpoint/proof/cats-" in ran.output
+
+
+def test_an_operator_that_is_not_there_is_told(operator: Path) -> None:
+    ran = invoke("prove", str(operator))
+    assert ran.exit_code == 1
+    assert "cats.py: there is no such file" in ran.output
 
 
 def test_a_cluster_that_is_not_on_this_machine_is_not_touched_unless_that_is_said(
     operator: Path, tmp_path: Path
 ) -> None:
     operator.write_text(OPERATOR)
-    kubeconfig = tmp_path / "kubeconfig"
-    kubeconfig.write_text(
-        """{apiVersion: v1, kind: Config, current-context: prod,
-        contexts: [{name: prod, context: {cluster: prod, user: me}}],
-        clusters: [{name: prod, cluster: {server: "https://192.0.2.1:6443"}}],
-        users: [{name: me, user: {}}]}"""
-    )
-    ran = invoke("prove", str(operator), "--cluster", "--kubeconfig", str(kubeconfig))
+    ran = invoke("prove", str(operator), "--cluster", "--kubeconfig", elsewhere(tmp_path))
     assert ran.exit_code == 1
     assert "https://192.0.2.1:6443" in ran.output
     assert "say --yes" in ran.output
 
 
-def test_what_is_for_a_cluster_is_refused_without_one(operator: Path) -> None:
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--kubeconfig", "gone"), "gone"),
+        (("--kubeconfig", "kubeconfig", "--context", "test"), "context 'test'"),
+    ],
+)
+def test_a_cluster_that_nothing_is_known_of_is_told(
+    operator: Path, tmp_path: Path, options: tuple[str, ...], told: str
+) -> None:
     operator.write_text(OPERATOR)
-    ran = invoke("prove", str(operator), "--context", "prod")
-    assert ran.exit_code == 2
-    assert "are for --cluster" in ran.output
+    elsewhere(tmp_path)
+    ran = invoke("prove", str(operator), "--cluster", *options)
+    assert ran.exit_code == 1
+    assert isinstance(ran.exception, SystemExit), ran.exception
+    assert told in ran.output
+    assert "Try: kubectl config view" in ran.output
+
+
+def test_what_is_for_a_cluster_is_refused_without_one(operator: Path) -> None:
+    assert "are for --cluster" in refused(operator, "--context", "prod")
 
 
 def test_a_real_cluster_has_controllers_of_its_own(operator: Path) -> None:

@@ -164,7 +164,11 @@ async def test_a_changed_definition_is_installed(tmp_path: Path) -> None:
 async def test_a_manifest_that_is_none_is_told_in_a_sentence(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     async with following(folder) as (follows, _, _):
-        for text, wrong in (("a: [", "line 2"), ("a: 1", "document 1 has no apiVersion and kind")):
+        for text, wrong in (
+            ("a: [", "greeting.yaml: line 2"),
+            ("a: 1", 'greeting.yaml: document 1: an object needs "apiVersion" and "kind"'),
+            ("", "greeting.yaml: there is no object in it"),
+        ):
             save(folder.manifest, text)
             notice = await follows.apply_again()
             assert notice.is_bad

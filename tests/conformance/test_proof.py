@@ -1,6 +1,6 @@
 """``prove_on_cluster``: what an operator does not survive, found on a real cluster, of which nothing is left.
 
-And the fixture ``cluster`` as a namespace of that.
+It is made small there, and replayed there.  And the fixture ``cluster`` as a namespace of that.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from click.testing import CliRunner
 
 from setpoint.api import CustomResource, ObjectMeta, crd_of, to_wire, yaml
+from setpoint.cli.main import main
 from setpoint.client.client import Client
 from setpoint.client.config import Config
 from setpoint.controller.context import Context
@@ -23,12 +25,13 @@ from setpoint.kube.core.v1 import ConfigMap, Namespace
 from setpoint.kube.rbac.v1 import ClusterRole
 from setpoint.operator import Operator
 from setpoint.testing.kube import ControlPlane
-from setpoint.testing.proof.plans import At, Crash, Create
+from setpoint.testing.proof.plans import At, Crash, Create, Plan
 from setpoint.testing.proof.real_lab import RealLab
-from setpoint.testing.proof.real_proof import RealReport, prove_on_cluster
+from setpoint.testing.proof.real_proof import prove_on_cluster
+from setpoint.testing.proof.report import Report
 from setpoint.testing.waiting import eventually
-from tests.mutants.operators import ONE, marked_before
-from tests.mutants.widgets import Widget, WidgetStatus, child, create, delete, operator_of
+from tests.mutants.operators import ONE, gives_up, marked_before, prunes
+from tests.mutants.widgets import Widget, WidgetStatus, change, child, create, delete, operator_of
 
 
 @pytest.fixture(scope="module")
@@ -63,27 +66,93 @@ def there(config: Config) -> tuple[set[str], set[str]]:
     return asyncio.run(read())
 
 
-def proven(config: Config, *, wrong: bool) -> RealReport:
+def proven(config: Config, *, wrong: bool) -> Report:
     return prove_on_cluster(
-        lambda: marked_before(wrong=wrong), config, steps=ONE, only=["E2", "E6"], budget=120, at_once=3
+        lambda: marked_before(wrong=wrong), config, steps=ONE, only=["E2", "E6"], budget=300, at_once=3
     )
 
 
-def test_a_mutant_is_killed_and_nothing_is_left_behind(config: Config) -> None:
+def test_a_mutant_is_killed_and_made_small_and_nothing_is_left_behind(config: Config) -> None:
     before = there(config)
     report = proven(config, wrong=True)
     assert [failure.first.oracle for failure in report.failures] == ["O3"], str(report)
-    assert "crash after patch widgets.test.setpoint.dev/status default/w" in str(report)
-    assert report.skipped.keys() == {"E6"}
-    assert "skipped: E6 (needs time that can be put forward)" in str(report)
+    written = At("patch widgets.test.setpoint.dev/status default/w")
+    assert report.failures[0].plan == Plan((create(),), (Crash(at=written, when="after"),))
     assert there(config) == before
 
 
-def test_its_twin_lives(config: Config) -> None:
+def test_its_twin_lives_and_what_was_left_out_is_said(config: Config) -> None:
     report = proven(config, wrong=False)
     assert report.is_good, str(report)
-    assert report.plans >= 6
+    assert report.plans >= 5
     assert not report.inconclusive
+    assert report.skipped.keys() == {"E6", "O2 an hour later", "O4 in the status of children", "O12"}
+    assert "skipped: O2 an hour later, E6 (needs time that can be put forward)" in str(report)
+
+
+@pytest.mark.parametrize("wrong", [True, False])
+def test_a_state_that_depends_on_the_way_that_led_there_is_found(config: Config, wrong: bool) -> None:
+    steps = [create(replicas=2), change(replicas=1), delete()]
+    report = prove_on_cluster(
+        lambda: prunes(wrong=wrong), config, steps=steps, only=["none"], budget=300, at_once=3
+    )
+    assert report.is_good is not wrong, str(report)
+    for failure in report.failures:
+        assert failure.first.oracle == "O4"
+        assert "configmaps default/w-1: should not be there" in failure.first.what
+        assert failure.plan.steps == tuple(steps[:2])
+
+
+@pytest.mark.parametrize("wrong", [True, False])
+def test_two_faults_find_what_one_does_not(config: Config, wrong: bool) -> None:
+    report = prove_on_cluster(
+        lambda: gives_up(wrong=wrong),
+        config,
+        steps=[create()],
+        only=["E2", "E7"],
+        most_failures=1,
+        budget=240,
+        at_once=3,
+    )
+    assert report.is_good is not wrong, str(report)
+    assert {state for cell, state in report.cells.items() if cell.fault == "E2"} == {"ok"}
+    pairs = {state for cell, state in report.cells.items() if cell.fault == "E7"}
+    assert ("failed" in pairs) is wrong
+    assert wrong or "ok" in pairs
+
+
+def test_what_fails_there_is_kept_and_replayed_there_by_the_commands(
+    cluster: ControlPlane, config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = there(config)
+    operator, steps = tmp_path / "widgets.py", tmp_path / "steps.yaml"
+    made = "from tests.mutants.operators import marked_before\noperator = marked_before(wrong={})\n"
+    operator.write_text(made.format(True))
+    created = create()
+    assert isinstance(created, Create)
+    steps.write_text(yaml.dump([{"type": "Create", "object": created.object}]))
+    where = ["--cluster", "--kubeconfig", str(cluster.kubeconfig)]
+
+    def invoke(*arguments: str) -> tuple[int, str]:
+        ran = CliRunner().invoke(main, [*arguments, *where])
+        assert isinstance(ran.exception, SystemExit | None), ran.exception
+        return ran.exit_code, ran.output
+
+    code, told = invoke("prove", str(operator), "--steps", str(steps), "--only", "E2", "--without", "O10")
+    assert code == 1, told
+    (kept,) = (tmp_path / ".setpoint" / "proof").glob("*.json")
+    assert f"setpoint replay {kept.relative_to(tmp_path)} {' '.join(where)}" in told
+    assert '"is_on_cluster": true' in kept.read_text()
+    code, told = invoke("replay", str(kept))
+    assert code == 1, told
+    assert f"on {config.server}" in told
+    assert "FAIL O3" in told
+    operator.write_text(made.format(False))
+    code, told = invoke("replay", str(kept))
+    assert code == 0, told
+    assert "ok widgets" in told
+    assert there(config) == before
 
 
 class Gadget(CustomResource, group="test.setpoint.dev", version="v1"):
@@ -109,10 +178,10 @@ def test_of_two_proofs_at_once_none_takes_the_definition_from_the_other(config: 
     metadata = {"name": "g", "namespace": "default"}
     steps = [Create({"apiVersion": "test.setpoint.dev/v1", "kind": "Gadget", "metadata": metadata})]
 
-    def proof(plans: int) -> RealReport:
+    def proof(plans: int) -> Report:
         return prove_on_cluster(gadgets, config, steps=steps, only=["E1", "E2", "E4"], most_plans=plans)
 
-    async def both() -> list[RealReport]:
+    async def both() -> list[Report]:
         return list(await asyncio.gather(*(asyncio.to_thread(proof, plans) for plans in (4, 6))))
 
     try:

@@ -23,20 +23,21 @@ from setpoint.errors import (
     ApiError,
     Gone,
     NotFound,
+    RetryLater,
     ServerError,
     SetpointError,
     TransportError,
 )
 from setpoint.kube.core.v1 import ConfigMap
 from setpoint.manager import lease, lease_state
-from setpoint.manager.lease_state import Failed, Leading
+from setpoint.manager.lease_state import Failed, Leading, Written
 from setpoint.manager.manager import Manager
 from setpoint.server.storage.protocol import Encode, Event, Place, Record, Unwritable
 from setpoint.testing.proof.plans import Change, Create, Delete, Pass
 from setpoint.testing.proof.process import Subject
 from setpoint.testing.proof.store import WorldStore
 from tests.mutants.framework import exchanged, plain
-from tests.mutants.operators import FINALIZER, ONE, Mutant, cloud
+from tests.mutants.operators import ONE, Mutant, cloud, finalizer_of, is_held, is_of
 from tests.mutants.widgets import (
     API,
     Longhand,
@@ -299,20 +300,21 @@ class Unread:
         if widget is None:
             return Result()
         if widget.metadata.deletion_timestamp is not None:
-            await cloud.delete(name)
-            await self._patch(name, {"metadata": {"finalizers": None}})
+            if is_held(widget):
+                await cloud.delete(name)
+                await self._patch(name, finalizer_of(widget, is_held=False))
             return Result()
-        if not widget.metadata.finalizers:
-            await self._patch(name, {"metadata": {"finalizers": [FINALIZER], "uid": widget.metadata.uid}})
+        if not is_held(widget):
+            await self._patch(name, finalizer_of(widget, is_held=True))
             return Result()  # that is a change
         if await cloud.get(name) is None:
             await cloud.create(name)
         if widget.status.done != widget.spec.text:
-            await self._patch(name, {"status": {"done": widget.spec.text}}, "status")
+            await self._patch(name, MergePatch({"status": {"done": widget.spec.text}}), "status")
         return Result()
 
-    async def _patch(self, name: str, patch: dict[str, Any], part: str = "") -> None:
-        asked = self.client.patch(Widget, name, MergePatch(patch), namespace="default", subresource=part)
+    async def _patch(self, name: str, patch: MergePatch, part: str = "") -> None:
+        asked = self.client.patch(Widget, name, patch, namespace="default", subresource=part)
         await ignore_not_found(asked)
 
 
@@ -397,6 +399,104 @@ def hopeful() -> Iterator[None]:
 
     with exchanged(lease, "advance", as_if_written), exchanged(lease_state, "advance", as_if_written):
         yield
+
+
+# ---- C1: a clock that is slow, and one that has jumped ---------------------------------------------
+
+
+@contextmanager
+def just_in_time() -> Iterator[None]:
+    """The lease is renewed when there is just time enough, by a clock that is right."""
+    advance = lease_state.advance
+
+    def late(state: Any, heard: Any, settings: Any, *, now: float, jitter: float) -> Any:
+        after = advance(state, heard, settings, now=now, jitter=jitter)
+        if isinstance(after, Leading) and isinstance(heard, Written):
+            return replace(after, try_at=after.sent_at + 0.95 * settings.renew_deadline)
+        return after
+
+    with exchanged(lease, "advance", late), exchanged(lease_state, "advance", late):
+        yield
+
+
+def takes_too_long(*, wrong: bool) -> Subject:
+    async def reconcile(widget: Widget, ctx: Context) -> None:
+        if widget.status.phase == "Failed":
+            return
+        began = asyncio.get_running_loop().time()
+        await ctx.apply(child(widget, text=widget.spec.text))
+        if wrong and asyncio.get_running_loop().time() > began + 1800:
+            widget.status.phase = "Failed"
+        widget.status.done = widget.spec.text
+
+    return operator_of(reconcile)
+
+
+# ---- O6, O7, O8: what is wrong without any fault ---------------------------------------------------
+
+
+def leaves_outside(*, wrong: bool) -> Subject:
+    async def reconcile(widget: Widget, ctx: Context) -> None:
+        del ctx
+        if await cloud.get(widget.metadata.uid or "") is None:
+            await cloud.create(widget.metadata.uid or "")
+
+    async def clean_up(widget: Widget, ctx: Context) -> None:
+        del ctx
+        await cloud.delete(widget.metadata.uid or "")
+
+    return operator_of(reconcile, None if wrong else clean_up, owns=False, verify=True)
+
+
+def waits_for_children(*, wrong: bool) -> Subject:
+    """They go when it has gone, and it waits for them."""
+
+    async def reconcile(widget: Widget, ctx: Context) -> None:
+        await ctx.apply(child(widget, text=widget.spec.text))
+
+    async def clean_up(widget: Widget, ctx: Context) -> Result | None:
+        del widget
+        left = await ctx.list(ConfigMap, owned=True)
+        if wrong:
+            return Result(requeue_after=30) if left else None
+        for each in left:
+            await ctx.delete(each)
+        return None
+
+    return operator_of(reconcile, clean_up)
+
+
+def disowned(*, wrong: bool) -> Subject:
+    async def reconcile(widget: Widget, ctx: Context) -> None:
+        obj = child(widget)
+        name = obj.metadata.name or ""
+        found = await ignore_not_found(ctx.client.live.get(ConfigMap, name, namespace="default"))
+        if not wrong:
+            ctx.set_controller_reference(obj)
+            if found is not None and not is_of(widget, found):
+                raise RetryLater(5, "it is its namesake's, and will be collected")
+        if found is None:
+            with suppress(AlreadyExists):  # so much the better
+                await ctx.client.create(obj)
+
+    return operator_of(reconcile, owns=False)
+
+
+# ---- O11: an error is caught and forgotten ---------------------------------------------------------
+
+
+def forgets(*, wrong: bool) -> Subject:
+    async def reconcile(widget: Widget, ctx: Context) -> None:
+        if widget.status.done == widget.spec.text:
+            return
+        try:
+            await ctx.apply(child(widget, text=widget.spec.text))
+        except ApiError:
+            if not wrong:
+                raise
+        widget.status.done = widget.spec.text
+
+    return operator_of(reconcile, owns=False)
 
 
 # ---- M1: a child without its owner reference -------------------------------------------------------
@@ -510,6 +610,12 @@ NEEDED: tuple[Mutant, ...] = (
     Mutant("S2b", "a list that expired is taken for whole", "S2", ("O3",), in_pages, steps=MARKED),
     Mutant("S4", "gives up when something is refused for long", "S4", ("O3",), gives_up_counting),
     Mutant("L2b", "a renewal that failed is taken for done", "L2", ("O12",), plain, breaking=hopeful),
+    Mutant("C1b", "the lease is renewed just in time", "C1", ("O12",), plain, breaking=just_in_time),
+    Mutant("C1c", "takes too long, by a clock that has jumped", "C1", ("O3",), takes_too_long),
+    Mutant("O6", "nothing outside is ever cleaned up", "none", ("O6",), leaves_outside),
+    Mutant("O7b", "waits for what goes when it has gone", "none", ("O7",), waits_for_children),
+    Mutant("O8", "a child has no owner", "none", ("O8",), disowned),
+    Mutant("O11b", "an error is caught and forgotten", "E3", ("O11",), forgets),
     Mutant(
         "M1",
         "a child without an owner is not its own",

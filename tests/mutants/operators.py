@@ -115,48 +115,68 @@ def counted_children(*, wrong: bool) -> Subject:
 # ---- 2, 3: the finalizer at the wrong time ---------------------------------------------------------
 
 
-async def _put(ctx: Context, widget: Widget, finalizers: list[str]) -> None:
-    patch = MergePatch({"metadata": {"finalizers": finalizers or None, "uid": widget.metadata.uid}})
-    await ctx.client.patch(Widget, widget.metadata.name or "", patch, namespace="default")
+def is_held(widget: Widget) -> bool:
+    return FINALIZER in (widget.metadata.finalizers or [])
+
+
+def finalizer_of(widget: Widget, *, is_held: bool) -> MergePatch:
+    """Has our finalizer be there, or not be there; those of others stay, also one that has come meanwhile."""
+    others = [name for name in widget.metadata.finalizers or [] if name != FINALIZER]
+    names = [*others, FINALIZER] if is_held else others
+    version = widget.metadata.resource_version
+    return MergePatch({"metadata": {"finalizers": names or None, "resourceVersion": version}})
 
 
 class ByHand:
     """A reconciler that sees to its finalizer itself."""
 
-    def __init__(self, manager: Manager, *, late: bool = False, early_removal: bool = False) -> None:
+    def __init__(
+        self,
+        manager: Manager,
+        *,
+        late: bool = False,
+        early_removal: bool = False,
+        everybodys: bool = False,
+        carries_on: bool = False,
+    ) -> None:
         self.client = manager.client
         self.late, self.early_removal = late, early_removal
+        self.everybodys, self.carries_on = everybodys, carries_on
 
     async def reconcile(self, request: Request) -> Result:
         try:
             widget = await self.client.live.get(Widget, request.name, namespace=request.namespace)
         except NotFound:
             return Result()
-        name, key = request.name, f"{widget.metadata.uid}"
-        if widget.metadata.deletion_timestamp is not None:
+        key = f"{widget.metadata.uid}"
+        is_going = widget.metadata.deletion_timestamp is not None
+        if is_going and (is_held(widget) or not self.carries_on):
             if self.early_removal:
-                await self._finalizers(name, None)
-            if FINALIZER in (widget.metadata.finalizers or []):
+                await self._finalizer(widget, is_held=False)
+            if is_held(widget):
                 await cloud.delete(key)
                 if not self.early_removal:
-                    await self._finalizers(name, None)
+                    await self._finalizer(widget, is_held=False)
             return Result()
-        if not self.late and FINALIZER not in (widget.metadata.finalizers or []):
-            held = await self._finalizers(name, [FINALIZER])
-            if held is None or held.metadata.uid != widget.metadata.uid:
-                return Result()  # gone, and perhaps another by that name: that is a change
+        if not self.late and not is_going and not is_held(widget):
+            held = await self._finalizer(widget, is_held=True)
+            if held is None:
+                return Result()  # gone: that is a change
         found = await cloud.get(key)
         if found is None:
             await cloud.create(key, text=widget.spec.text)
         elif found["text"] != widget.spec.text:
             await cloud.update(key, text=widget.spec.text)
-        if self.late and FINALIZER not in (widget.metadata.finalizers or []):
-            await self._finalizers(name, [FINALIZER])
+        if self.late and not is_held(widget):
+            await self._finalizer(widget, is_held=True)
         return Result()
 
-    async def _finalizers(self, name: str, value: list[str] | None) -> Widget | None:
-        patch = MergePatch({"metadata": {"finalizers": value}})
-        return await ignore_not_found(self.client.patch(Widget, name, patch, namespace="default"))
+    async def _finalizer(self, widget: Widget, *, is_held: bool) -> Widget | None:
+        patch = finalizer_of(widget, is_held=is_held)
+        if self.everybodys and not is_held:
+            patch = MergePatch({"metadata": {"finalizers": None}})
+        asked = self.client.patch(Widget, widget.metadata.name or "", patch, namespace="default")
+        return await ignore_not_found(asked)
 
 
 def by_hand(**how: bool) -> Subject:
@@ -256,12 +276,13 @@ class TearsDown:
                 await self._tear_down(name)
             return Result()
         if widget.metadata.deletion_timestamp is not None:
-            await self._tear_down(name)
-            patch = MergePatch({"metadata": {"finalizers": None, "uid": widget.metadata.uid}})
-            await ignore_not_found(self.client.patch(Widget, name, patch, namespace="default"))
+            if is_held(widget):
+                await self._tear_down(name)
+                patch = finalizer_of(widget, is_held=False)
+                await ignore_not_found(self.client.patch(Widget, name, patch, namespace="default"))
             return Result()
-        if not widget.metadata.finalizers:
-            patch = MergePatch({"metadata": {"finalizers": [FINALIZER], "uid": widget.metadata.uid}})
+        if not is_held(widget):
+            patch = finalizer_of(widget, is_held=True)
             if await ignore_not_found(self.client.patch(Widget, name, patch, namespace="default")) is None:
                 return Result()
         if await cloud.get(name) is None:
@@ -637,6 +658,30 @@ def filters(*, wrong: bool) -> Subject:
     return Longhand(add)
 
 
+# ---- I2: what takes its time to go -----------------------------------------------------------------
+
+
+def replaces(*, wrong: bool) -> Subject:
+    """What cannot be changed is deleted and made anew; that it is still there is taken for done."""
+
+    async def reconcile(widget: Widget, ctx: Context) -> None:
+        obj = child(widget, text=widget.spec.text)
+        ctx.set_controller_reference(obj)
+        name = obj.metadata.name or ""
+        found = await ignore_not_found(ctx.client.live.get(ConfigMap, name, namespace="default"))
+        if found is not None and found.metadata.deletion_timestamp is None and is_of(widget, found):
+            if found.data == obj.data:
+                return
+            await ctx.delete(found)
+        try:
+            await ctx.client.create(obj)
+        except AlreadyExists:
+            if not wrong:
+                raise RetryLater(5, "it takes its time to go") from None
+
+    return operator_of(reconcile, owns=False)
+
+
 # ---- E6, E7, S1: those that the study has none for -------------------------------------------------
 
 
@@ -780,6 +825,21 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("13", "that something exists is fatal", "V1", ("O3",), exists_is_fatal),
     Mutant("14", "an unconditional PUT of what was read before", "I2", ("O8",), puts),
     Mutant("15", "does not wait as Retry-After says", "E5", ("O10",), hurries),
+    Mutant(
+        "I2a",
+        "takes everybody's finalizers off",
+        "I2",
+        ("O8",),
+        lambda wrong: by_hand(everybodys=wrong),
+    ),
+    Mutant(
+        "I2b",
+        "what is deleted and still there is taken for alive",
+        "I2",
+        ("O6",),
+        lambda wrong: by_hand(carries_on=wrong),
+    ),
+    Mutant("I2c", "what is deleted is taken for gone", "I2", ("O3",), replaces),
     Mutant("16", "writes on when the lease is lost", "L1", ("O12",), works_on),
     Mutant("18", "an owner in another namespace", "none", ("O8", "O1"), elsewhere),
     Mutant(

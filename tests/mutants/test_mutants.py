@@ -57,6 +57,10 @@ def test_every_class_and_every_oracle_has_a_mutant_of_its_own() -> None:
     assert set(EVERY) == {"none", *CLASSES, "I1+V2", "E4+V1"}
     at = At("create pods default/a")
     step = plans.Change("v1", "Pod", "a", {})
-    needs: dict[str, dict[str, object]] = {"Interfere": {"steps": (step,)}, "Alter": {"step": step}}
+    needs: dict[str, dict[str, object]] = {
+        "Interfere": {"steps": (step,)},
+        "Linger": {"api_version": "v1", "kind": "Pod", "name": "a"},
+        "Alter": {"step": step},
+    }
     for kind in Fault.__subclasses__():
         assert kind(at=at, **needs.get(kind.__name__, {})).id in CLASSES, kind

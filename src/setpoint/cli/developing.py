@@ -22,11 +22,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 import click
 
-from setpoint.api import yaml
 from setpoint.cli.loading import CannotLoad
 from setpoint.cli.reload import Running, Saves, Source, stamps
 from setpoint.cli.running import install, run_to_the_end
@@ -37,6 +36,7 @@ from setpoint.client.client import Client
 from setpoint.controller.worker import describe
 from setpoint.errors import SetpointError
 from setpoint.manager.manager import Manager
+from setpoint.testing.manifests import read_manifest
 
 LOOK_EVERY = 0.2  # seconds between two looks at what was saved
 REDRAW = 0.1  # seconds between two drawings, at least
@@ -164,22 +164,14 @@ class Following:
 
 async def apply(client: Client, manifest: Path) -> None:
     """Apply all objects of a file."""
-    for each in objects_in(manifest):
-        await client.apply(each, force=True)
-
-
-def objects_in(manifest: Path) -> list[dict[str, Any]]:
-    """What a file describes; a list counts as what is in it."""
     try:
-        documents = [each for each in yaml.load_all(manifest.read_bytes()) if each is not None]
-    except (OSError, ValueError) as error:
-        raise click.ClickException(f"{manifest}: {error}") from error
-    found: list[dict[str, Any]] = []
-    for number, each in enumerate(documents, 1):
-        if not isinstance(each, dict) or not each.get("kind") or not each.get("apiVersion"):
-            raise click.ClickException(f"{manifest}: document {number} has no apiVersion and kind")
-        found += each.get("items") or [] if each["kind"] == "List" else [each]
-    return found
+        found = read_manifest(manifest)
+    except OSError as error:
+        raise click.ClickException(f"apply {manifest}: {error.strerror}") from error
+    except ValueError as error:
+        raise click.ClickException(str(error)) from error
+    for each in found:
+        await client.apply(each, force=True)
 
 
 # What is printed and logged.

@@ -4,13 +4,14 @@ With ``--cluster`` it does so on a cluster that runs, in namespaces of its own: 
 cluster is on this machine or ``--yes`` was said.
 
 Exit codes: 0, nothing was found; 1, something was, or two runs of one plan differed; 2, nothing was found,
-but so many plans were inconclusive that little is proven.  What fails is kept as a plan file, for
-``setpoint replay``, and as a test beside it.
+but so many plans were inconclusive that little is proven; 2 also where an option cannot be understood, and
+then nothing was run.  What fails is kept as a plan file, for ``setpoint replay``, and as a test beside it.
 """
 
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 import time
@@ -18,18 +19,22 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from setpoint.cli.loading import Loaded, load
+from setpoint.cli.params import Known, NewFile, Seconds, Spec
 
 if TYPE_CHECKING:
+    from setpoint.client.config import Config
     from setpoint.operator import Operator
     from setpoint.testing.proof.cloud import Cloud
     from setpoint.testing.proof.plans import Step
     from setpoint.testing.proof.process import Subject
     from setpoint.testing.proof.report import Failure, Report
+
+F = TypeVar("F", bound=Callable[..., object])
 
 _FOLDER = Path(".setpoint") / "proof"
 _MOST_INCONCLUSIVE = 0.2  # of the plans
@@ -48,44 +53,77 @@ answer, an old view and so on at every step it takes.  It must end where it ends
 With --cluster the operator still runs here, but the API server is that of a real cluster, and time is real:
 a plan takes seconds.  Each has a namespace of its own, setpoint-proof-*, and the operator sees and writes
 nothing else; namespaces and definitions are deleted again.  Faults that need Setpoint's own server are
-skipped.
+skipped, by name.
 """
 
-_PROMISE = """OPERATOR.py would be proven on {server} ({origin}), which is not on this machine.
+_PROMISE = """OPERATOR.py would run against {server} ({origin}), which is not on this machine.
 There, namespaces setpoint-proof-* are made and deleted, and so are definitions that are missing; everything
 else is left alone.  """
 
 
-class _Seconds(click.ParamType[float]):
-    name = "time"
+def _classes() -> Sequence[str]:
+    from setpoint.testing.proof.prove import CLASSES  # noqa: PLC0415 - much code, where a name is to be checked
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        if isinstance(value, int | float):
-            return float(value)
-        text = str(value)
-        scale = {"s": 1, "m": 60, "h": 3600}.get(text[-1:], 0)
-        try:
-            return float(text[:-1]) * scale if scale else float(text)
-        except ValueError:
-            self.fail(f"{text!r} is no time: write 60s, 10m or 1h", param, ctx)
+    return CLASSES
+
+
+def _oracles() -> Sequence[str]:
+    from setpoint.testing.proof.oracles import ids  # noqa: PLC0415
+
+    return ids()
+
+
+def _controllers() -> Sequence[str]:
+    from setpoint.builtin.controllers import ALL  # noqa: PLC0415
+
+    return ["all", *ALL]
+
+
+def cluster_options(command: F) -> F:
+    """The options that say on which cluster; read by ``cluster_of``."""
+    for option in (
+        click.option("--yes", is_flag=True, help="Do not ask, where the cluster is not on this machine."),
+        click.option("--context", help="Which of them to use; the current one unless given."),
+        click.option(
+            "--kubeconfig", type=click.Path(path_type=Path), help="Where the clusters are described."
+        ),
+        click.option(
+            "--cluster", is_flag=True, help="Do it on the cluster that kubeconfig or the pod names."
+        ),
+    ):
+        command = option(command)
+    return command
 
 
 @click.command(help=_HELP)
 @click.argument("operator", metavar="OPERATOR.py", type=click.Path(path_type=Path))
 @click.option(
     "--budget",
-    type=_Seconds(),
+    type=Seconds(),
     help="How much CPU time to spend, 60s unless given; on a cluster how much time, 5m unless given.",
 )
 @click.option(
     "--seed", type=int, default=0, show_default=True, help="Of all chance; the same gives the same."
 )
-@click.option("--only", multiple=True, metavar="CLASS", help="Only these faults: E1, V6, ...")
-@click.option("--without", multiple=True, metavar="ORACLE", help="Not judged by these: O10, ...")
+@click.option(
+    "--only",
+    multiple=True,
+    type=Known("class of faults", _classes),
+    metavar="CLASS",
+    help="Only these faults: E1, V6, ...",
+)
+@click.option(
+    "--without",
+    multiple=True,
+    type=Known("oracle", _oracles),
+    metavar="ORACLE",
+    help="Not judged by these: O10, ...",
+)
 @click.option("--keeps", multiple=True, metavar="RESOURCE", help="Its objects are meant to stay.")
 @click.option(
     "--controllers",
     multiple=True,
+    type=Known("controller", _controllers),
     metavar="NAME",
     help="Controllers of every cluster that run in this one: deployment-controller, ..., or all.",
 )
@@ -95,13 +133,15 @@ class _Seconds(click.ParamType[float]):
     metavar="FILE",
     help="What the user does, as a list in YAML or JSON; made from the schema unless given.",
 )
-@click.option("--example", metavar="JSON", help="The spec to begin with, where the schema says too little.")
-@click.option("--junit", type=click.Path(path_type=Path), help="Write the outcome there, for a CI.")
-@click.option("--html", "page", type=click.Path(path_type=Path), help="Write it there, as a page.")
-@click.option("--cluster", is_flag=True, help="Prove it on the cluster that kubeconfig or the pod names.")
-@click.option("--kubeconfig", type=click.Path(path_type=Path), help="Where the clusters are described.")
-@click.option("--context", help="Which of them to use; the current one unless given.")
-@click.option("--yes", is_flag=True, help="Do not ask, where the cluster is not on this machine.")
+@click.option(
+    "--example",
+    type=Spec(),
+    metavar="JSON",
+    help="The spec to begin with, where the schema says too little.",
+)
+@click.option("--junit", type=NewFile(), help="Write the outcome there, for a CI.")
+@click.option("--html", "page", type=NewFile(), help="Write it there, as a page.")
+@cluster_options
 def prove(
     *,
     operator: Path,
@@ -112,7 +152,7 @@ def prove(
     keeps: tuple[str, ...],
     controllers: tuple[str, ...],
     steps: Path | None,
-    example: str | None,
+    example: dict[str, Any] | None,
     junit: Path | None,
     page: Path | None,
     cluster: bool,
@@ -120,36 +160,42 @@ def prove(
     context: str | None,
     yes: bool,
 ) -> None:
-    import msgspec  # noqa: PLC0415 - only here
-
     from setpoint.testing.proof.report import as_html, as_junit  # noqa: PLC0415 - much code, for this alone
 
-    if not cluster and (kubeconfig or context or yes):
-        raise click.UsageError(
-            "--kubeconfig, --context and --yes are for --cluster; without it none is touched"
-        )
     if cluster and controllers:
         raise click.UsageError("--controllers are for a cluster in this process; a real one has its own")
-    run = _on_cluster(kubeconfig, context, is_meant=yes) if cluster else _in_process
-    how: dict[str, Any] = {"seed": seed, "only": only, "without": without, "keeps": keeps}
+    config = cluster_of(kubeconfig, context, is_asked=cluster, is_meant=yes)
+    how: dict[str, Any] = {
+        "seed": seed,
+        "only": only,
+        "without": without,
+        "keeps": keeps,
+        "example": example,
+        "steps": _steps(steps),
+    }
     if controllers:
         how["controllers"] = True if "all" in controllers else controllers
-    how["steps"] = _steps(steps)
+    again = _again(kubeconfig, context) if cluster else ""
     reports = []
     for each in subjects(operator):
         try:
-            spec = None if example is None else msgspec.json.decode(example)
-            report = run(each, budget=budget, example=spec, **how)
+            report = _in_process(each, budget, how) if config is None else _on(config, each, budget, how)
         except ValueError as error:
-            raise click.ClickException(f"{operator}: {error}") from error
+            raise click.ClickException(f"prove {each.name} of {operator}: {error}") from error
         reports.append(report)
         click.echo(told(report))
-        _keep(operator, each, report)
-    if junit is not None:
-        junit.write_text(as_junit(*reports))
-    if page is not None:
-        page.write_text(as_html(*reports))
+        _keep(operator, each, report, again)
+    _written(junit, lambda: as_junit(*reports))
+    _written(page, lambda: as_html(*reports))
     sys.exit(exit_code(reports))
+
+
+def _written(path: Path | None, text: Callable[[], str]) -> None:
+    if path is not None:
+        try:
+            path.write_text(text())
+        except OSError as error:
+            raise click.ClickException(f"write {path}: {error.strerror}; give another place") from error
 
 
 def exit_code(reports: Sequence[Report]) -> int:
@@ -177,16 +223,12 @@ def _steps(file: Path | None) -> tuple[Step, ...] | None:
     if file is None:
         return None
     try:
-        return read_steps(yaml.load(file.read_text()))
+        return read_steps(yaml.load(file.read_bytes()))
     except ValueError as error:
-        raise click.ClickException(f"{file}: {error}") from error
+        raise click.BadParameter(f"{file}: {error}", param_hint="'--steps'") from error
 
 
-class _Run(Protocol):
-    def __call__(self, subject: Proven, *, budget: float | None, **how: Any) -> Report: ...
-
-
-def _in_process(subject: Proven, *, budget: float | None, **how: Any) -> Report:
+def _in_process(subject: Proven, budget: float | None, how: dict[str, Any]) -> Report:
     from setpoint.testing.proof.prove import BUDGET  # noqa: PLC0415
     from setpoint.testing.proof.prove import prove as run  # noqa: PLC0415
 
@@ -195,14 +237,27 @@ def _in_process(subject: Proven, *, budget: float | None, **how: Any) -> Report:
         return run(subject.make, budget=seconds, clouds=subject.clouds, on_plan=shown, **how)
 
 
-def _on_cluster(kubeconfig: Path | None, context: str | None, *, is_meant: bool) -> _Run:
-    """What proves on a cluster: on one elsewhere only if that is meant."""
+def _on(config: Config, subject: Proven, budget: float | None, how: dict[str, Any]) -> Report:
+    from setpoint.testing.proof.real_proof import BUDGET, prove_on_cluster  # noqa: PLC0415
+
+    seconds = budget or BUDGET
+    how = {**how, "clouds": subject.clouds, "budget": seconds, "anywhere": True}
+    with _progress(subject.name, seconds, time.monotonic) as shown:
+        return prove_on_cluster(subject.make, config, on_plan=shown, **how)
+
+
+def cluster_of(
+    kubeconfig: Path | None, context: str | None, *, is_asked: bool, is_meant: bool
+) -> Config | None:
+    """The cluster that is meant, one elsewhere only if that was said; None: none, but one in this process."""
+    if not is_asked:
+        if kubeconfig or context or is_meant:
+            raise click.UsageError(
+                "--kubeconfig, --context and --yes are for --cluster; without it none is touched"
+            )
+        return None
+    from setpoint.client.addresses import is_on_this_machine  # noqa: PLC0415
     from setpoint.client.config import Config  # noqa: PLC0415
-    from setpoint.testing.proof.real_proof import (  # noqa: PLC0415
-        BUDGET,
-        is_on_this_machine,
-        prove_on_cluster,
-    )
 
     config = Config.load(kubeconfig, context)
     if not is_meant and not is_on_this_machine(config.server):
@@ -210,14 +265,14 @@ def _on_cluster(kubeconfig: Path | None, context: str | None, *, is_meant: bool)
         if not sys.stdin.isatty():
             raise click.ClickException(f"{promise}If that is meant, say --yes.")
         click.confirm(f"{promise}Go on?", abort=True)
+    return config
 
-    def run(subject: Proven, *, budget: float | None, **how: Any) -> Report:
-        seconds = budget or BUDGET
-        how = {**how, "clouds": subject.clouds, "budget": seconds, "anywhere": True}
-        with _progress(subject.name, seconds, time.monotonic) as shown:
-            return prove_on_cluster(subject.make, config, on_plan=shown, **how)
 
-    return run
+def _again(kubeconfig: Path | None, context: str | None) -> str:
+    """The options that name this cluster once more."""
+    said = ["--cluster"]
+    said += ["--kubeconfig", str(kubeconfig)] if kubeconfig else []
+    return " " + shlex.join([*said, *(["--context", context] if context else [])])
 
 
 @dataclass(frozen=True)
@@ -283,14 +338,19 @@ def _progress(name: str, budget: float, clock: Callable[[], float]) -> Iterator[
         yield show
 
 
-def _keep(path: Path, operator: Proven, report: Report) -> None:
-    """Write the plans that failed, and a test for each."""
+def _keep(path: Path, operator: Proven, report: Report, again: str) -> None:
+    """Write the plans that failed, and a test for each; ``again`` is what a replay is told besides."""
     for number, failure in enumerate(report.failures, 1):
-        _FOLDER.mkdir(parents=True, exist_ok=True)
         file = _FOLDER / f"{operator.name}-{failure.first.oracle}-{failure.plan.id}-{number}.json"
         test = _FOLDER / f"test_{file.stem.replace('-', '_').replace('+', '_')}.py"
-        _write(file, test, path, failure, report)
-        click.echo(f"\nrepro:  setpoint replay {file}\ntest:   pytest {test}")
+        try:
+            _FOLDER.mkdir(parents=True, exist_ok=True)
+            _write(file, test, path, failure, report)
+        except OSError as error:
+            raise click.ClickException(
+                f"keep the plan that failed as {file}: {error.strerror}; run it where that can be written"
+            ) from error
+        click.echo(f"\nrepro:  setpoint replay {shlex.quote(str(file))}{again}\ntest:   pytest {test}")
 
 
 def _write(file: Path, test: Path, path: Path, failure: Failure, report: Report) -> None:

@@ -1,8 +1,10 @@
-"""Says which objects are meant where a test gives a file, a folder, YAML text or the objects themselves.
+"""Says which objects are meant where somebody gives a file, a folder, YAML text or the objects themselves.
 
 As ``kubectl apply -f`` takes them: a file may hold several documents, a folder several files (in the order of
 their names), and a List counts as what is in it.  Text is told from a path by its line breaks, or by the
-brace that JSON begins with.  Read by ``proof/lab.py``, which applies them.
+brace that JSON begins with.  What holds no object is refused, and what is none, with its place.
+
+Read by ``proof/lab.py`` and ``cli/developing.py``, which apply them.
 """
 
 from __future__ import annotations
@@ -27,7 +29,11 @@ def objects_in(manifest: Manifest, folder: Path = Path()) -> Sequence[Object | d
         return list(_whole("apply", manifest))
     if isinstance(manifest, str) and ("\n" in manifest or manifest.lstrip().startswith("{")):
         return list(_documents("apply YAML text", manifest))
-    path = folder / manifest
+    return read_manifest(folder / manifest)
+
+
+def read_manifest(path: Path) -> list[dict[str, Any]]:
+    """What a file describes, or the files of a folder."""
     files = [path]
     if path.is_dir():
         files = sorted(each for each in path.iterdir() if each.suffix in _ENDINGS)

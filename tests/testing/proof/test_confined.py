@@ -9,10 +9,11 @@ import msgspec
 import pytest
 
 from setpoint.api.names import Resource
+from setpoint.client.addresses import is_on_this_machine
 from setpoint.net.transport import Request, Response, WebSocket
 from setpoint.testing.asked import Asked
 from setpoint.testing.proof.confined import Bounds, Confined, Told
-from setpoint.testing.proof.real_proof import is_on_this_machine, prove_on_cluster
+from setpoint.testing.proof.real_proof import prove_on_cluster
 
 RESOURCES = {
     (each.group, each.plural): each

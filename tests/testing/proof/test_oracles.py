@@ -1,4 +1,4 @@
-"""The promises of ``proof/oracles.py`` that no mutant stands for: who is not accused."""
+"""The promises of ``proof/oracles.py`` that no mutant stands for: who is accused, and who is not."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 from setpoint.testing.proof.oracles import Finding, Reference, Rules, fresh_start, judge
 from setpoint.testing.proof.plans import At, Crash, Interfere, Plan
-from setpoint.testing.proof.trace import Checkpoint, Run, Written
+from setpoint.testing.proof.trace import Checkpoint, Effect, Looked, Run, Written
 from tests.mutants.widgets import change, create, delete
 
 STEPS = (create(), change(text="b"), delete())
@@ -25,14 +25,20 @@ def point(*, is_blind: bool = False, writes: int = 0) -> Checkpoint:
     return Checkpoint(0, "start", 0.0, 0.0, True, "", {}, 0, 0, writes, is_blind)
 
 
-def write(by: str, type_: str, uid: str, *, owner: str = "", **metadata: Any) -> Written:
-    meta: dict[str, Any] = {"name": uid, "namespace": "default", "uid": uid, **metadata}
+def write(
+    by: str, type_: str, uid: str, *, owner: str = "", before: dict[str, Any] | None = None, **metadata: Any
+) -> Written:
+    """A write of a ConfigMap; ``before`` is what its metadata had besides, and unless told what it has."""
+    named: dict[str, Any] = {"name": uid, "namespace": "default", "uid": uid}
     if owner:
-        meta["ownerReferences"] = [{"uid": owner}]
-    obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta}
-    data = msgspec.json.encode(obj)
-    before = data if type_ == "MODIFIED" else None
-    return Written(0.0, by, type_, "configmaps", "default", uid, 1, data, before)
+        metadata["ownerReferences"] = [{"uid": owner}]
+    had = before if before is not None else metadata if type_ == "MODIFIED" else None
+    old = None if had is None else _config_map(named | had)
+    return Written(0.0, by, type_, "configmaps", "default", uid, 1, _config_map(named | metadata), old)
+
+
+def _config_map(metadata: dict[str, Any]) -> bytes:
+    return msgspec.json.encode({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
 
 
 def oracles(run: Run, reference: Reference) -> list[str]:
@@ -71,6 +77,139 @@ def test_where_others_act_a_step_may_come_too_late() -> None:
     early = run_of(faults=(Interfere(at=CRASH.at, steps=(delete(),)),))
     early.refused.append("a step (404)")
     assert oracles(early, Reference(run_of())) == []
+
+
+# ---- finalizers
+
+
+WIDGET = "configmaps default/w"
+OWN, THEIRS = "example.com/own", "example.com/theirs"
+
+
+def deleted(*finalizers: str, puts: str = OWN, step: int = len(STEPS), faults: tuple[Any, ...] = ()) -> Run:
+    """A run at whose end an object is being deleted, and held by these; the operator has put one on."""
+    run = run_of(
+        write("user", "ADDED", "w"),
+        write("operator 1", "MODIFIED", "w", before={}, finalizers=[puts]),
+        faults=faults,
+    )
+    run.checkpoints[-1].step = step
+    metadata = {"deletionTimestamp": "<time>", "finalizers": list(finalizers)}
+    run.checkpoints[-1].state[WIDGET] = {"metadata": metadata}
+    return run
+
+
+def primary(run: Run) -> Reference:
+    return Reference(run, primaries=frozenset(["configmaps"]))
+
+
+def test_an_object_that_cannot_go_is_told_of_though_it_cannot_without_faults() -> None:
+    run = deleted(OWN)
+    assert oracles(run, primary(run)) == ["O7"]
+    assert oracles(deleted(OWN, faults=(CRASH,)), primary(run)) == ["O7"]
+
+
+def test_the_finalizer_of_another_is_not_the_operators_to_release() -> None:
+    run = deleted(THEIRS)
+    assert oracles(run, primary(run)) == []
+
+
+def test_what_is_to_go_may_wait_for_what_the_user_does_next() -> None:
+    usual = deleted(OWN, step=1)
+    assert oracles(deleted(OWN, step=1, faults=(CRASH,)), primary(usual)) == []
+    assert oracles(deleted(OWN, step=1, faults=(CRASH,)), primary(run_of())) == ["O3", "O7"]
+
+
+def test_a_finalizer_of_anothers_is_not_lost() -> None:
+    put = write("other", "MODIFIED", "c", before={}, finalizers=[THEIRS])
+    off = write("operator 1", "MODIFIED", "c", before={"finalizers": [THEIRS]})
+    gone = write("operator 1", "DELETED", "c", before={"finalizers": [THEIRS]})
+    released = write("other", "MODIFIED", "c", before={"finalizers": [THEIRS]})
+    made = write("user", "ADDED", "c")
+    for lost in (off, gone):
+        run = run_of(made, put, lost)
+        assert oracles(run, Reference(run)) == ["O8"]
+    run = run_of(made, put, released, write("operator 1", "DELETED", "c", before={}))
+    assert oracles(run, Reference(run)) == []
+
+
+# ---- what is left without faults
+
+
+def left(*writes: Written, state: dict[str, Any], faults: tuple[Any, ...] = ()) -> Run:
+    run = run_of(*writes, faults=faults)
+    run.checkpoints[-1].state.update(state)
+    return run
+
+
+def judged(run: Run, *keeps: str) -> list[str]:
+    return oracles(run, Reference(run, Rules(keeps=keeps), frozenset(["widgets"])))
+
+
+ASKED = write("user", "ADDED", "w")._replace(resource="widgets")
+ORPHAN = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {}}
+
+
+def test_a_child_that_nobody_owns_and_a_deletion_leaves_is_told_of() -> None:
+    made = write("operator 1", "ADDED", "c")
+    orphaned = left(ASKED, made, state={"configmaps default/c": ORPHAN})
+    assert judged(orphaned) == ["O8"]
+    assert judged(orphaned, "configmaps") == [], "it is meant to stay"
+    assert judged(left(made, ASKED, state={"configmaps default/c": ORPHAN})) == [], "it is the operator's own"
+    assert judged(left(ASKED, state={"configmaps default/c": ORPHAN})) == [], "it is the user's"
+    assert judged(left(ASKED, made, state={"configmaps default/c-2": ORPHAN})) == [], "another's"
+    still = {"configmaps default/c": ORPHAN, "widgets default/w": ORPHAN}
+    assert judged(left(ASKED, made, state=still)) == [], "it is asked for yet"
+
+
+def test_a_child_with_the_wrong_owner_is_told_of_by_that() -> None:
+    obj = {**ORPHAN, "metadata": {"ownerReferences": [{"kind": "Secret", "name": "x", "uid": "<uid of x>"}]}}
+    run = left(ASKED, write("operator 1", "ADDED", "c", owner="x"), state={"configmaps default/c": obj})
+    found = judge(run, Reference(run, primaries=frozenset(["widgets"])))
+    assert [finding.oracle for finding in found] == ["O8"]
+    assert "is owned by x" in found[0].what
+
+
+def test_an_object_of_no_namespace_can_be_left_too() -> None:
+    made = write("operator 1", "ADDED", "c")._replace(resource="namespaces", namespace="")
+    assert judged(left(ASKED, made, state={"namespaces c": ORPHAN})) == ["O8"]
+
+
+def test_what_is_left_outside_is_told_of_though_it_is_without_faults() -> None:
+    thing = Written(0.0, "operator 1", "ADDED", "cloud", "", "id", 2, b"{}", None)
+    run = left(ASKED, thing, state={"cloud id": {}})
+    assert judged(run) == ["O6"]
+    assert judged(run, "cloud") == []
+
+
+# ---- swallowed errors
+
+
+def failing(came_to: str, *, error: str = "", tries: int = 1, is_there: bool = False) -> Run:
+    """An apply that failed, and what came of its reconcile."""
+    run = run_of(faults=(CRASH,))
+    for number in range(1, tries + 1):
+        said, raised = (came_to, error) if number == 1 else ("201", "")
+        run.effects.append(Effect(number, At(CRASH.at.what, number), 1, 0.0, came_to=said, look=f"{number}"))
+        run.looks.append(Looked(0.0, 1, "c", "default/c", "", raised, False, f"{number}"))
+    if is_there:
+        run.checkpoints[-1].state["configmaps default/c"] = ORPHAN
+    return run
+
+
+def swallowed(run: Run) -> bool:
+    reference = run_of()
+    reference.checkpoints[-1].state["configmaps default/c"] = ORPHAN
+    return "O11" in oracles(run, Reference(reference))
+
+
+def test_an_error_that_is_caught_and_forgotten_is_told_of() -> None:
+    assert swallowed(failing("500 (a fault)"))
+    assert swallowed(failing("no connection (a fault)"))
+    assert not swallowed(failing("500 (a fault)", is_there=True)), "nothing is missed"
+    assert not swallowed(failing("500 (a fault)", tries=2)), "it was tried again"
+    assert not swallowed(failing("500 (a fault)", error="ServerError: 500")), "it was raised"
+    assert not swallowed(failing("done, but its answer is lost (a fault)")), "it was done"
 
 
 def test_a_state_that_was_not_waited_for_is_held_against_nothing() -> None:

@@ -9,7 +9,16 @@ import pytest
 
 from setpoint.testing.proof.plans import Crash, Plan
 from setpoint.testing.proof.prove import prove
-from setpoint.testing.proof.report import Failure, Report, as_html, as_junit, as_text, causal_of, differences
+from setpoint.testing.proof.report import (
+    Failure,
+    Report,
+    as_html,
+    as_junit,
+    as_text,
+    causal,
+    causal_of,
+    differences,
+)
 from setpoint.testing.proof.sweep import Cell
 from tests.mutants.operators import MUTANTS
 from tests.mutants.widgets import create, delete
@@ -43,6 +52,23 @@ def test_the_story_tells_of_what_was_struck_and_its_owner_and_of_nothing_else() 
     }
 
 
+def test_what_has_to_do_with_an_object_is_told_with_its_owner_and_what_it_owns() -> None:
+    run, reference = failure().run, failure().reference
+    assert reference is not None
+    child, owner = "configmaps default/w", "widgets.test.setpoint.dev default/w"
+    for run_ in (run, reference):
+        assert causal(run_, [child], reference) == causal(run_, [owner], reference)
+    assert causal(run, [child], reference) == causal_of(failure())
+    of_other = causal(run, ["configmaps default/other"])
+    assert [line for line in of_other if line.what == "create Widget other"]
+    assert not [line for line in of_other if line.what == "create Widget w"]
+
+
+def test_where_nothing_of_it_was_written_all_is_told() -> None:
+    run = failure().run
+    assert causal(run, ["configmaps default/nobody"]) == causal(run, []) == run.lines
+
+
 @pytest.mark.parametrize("width", [80, 110, 200])
 def test_the_story_has_four_columns_within_the_width(width: int) -> None:
     report = Report("widgets", failures=[failure()])
@@ -67,6 +93,26 @@ def test_a_failure_that_was_made_smaller_still_fails_the_cell_it_was_found_in() 
     cases = {case.get("name"): case for case in ET.fromstring(as_junit(report)).iter("testcase")}
     assert cases[str(pair)].find("failure") is not None
     assert cases[str(first.cells[0])].find("failure") is None
+
+
+def test_what_was_left_out_is_told_everywhere_and_once_for_each_reason() -> None:
+    report = Report(
+        "widgets",
+        cluster="https://127.0.0.1:6443",
+        skipped={"E6": "needs time", "V9": "needs a server", "V7": "needs time"},
+        proven=1,
+        plans=7,
+        seconds=21.0,
+    )
+    first, *lines = str(report).splitlines()
+    assert first.startswith("ok widgets: 7 plans in 21.0 s on https://127.0.0.1:6443, 0 failures")
+    assert lines == ["skipped: E6, V7 (needs time)", "skipped: V9 (needs a server)"]
+    assert "<p>skipped: E6, V7 (needs time)</p>" in as_html(report)
+    cases = {
+        case.get("name"): case.find("skipped") for case in ET.fromstring(as_junit(report)).iter("testcase")
+    }
+    said = {name: None if each is None else each.get("message") for name, each in cases.items()}
+    assert said == {"E6": "needs time", "V9": "needs a server", "V7": "needs time"}
 
 
 def test_two_runs_that_differ_are_an_error_of_junit_and_so_is_a_proof_of_nothing() -> None:

@@ -9,18 +9,25 @@ import msgspec
 from setpoint.testing.proof.plans import (
     AnyFault,
     At,
+    Change,
     ClockStep,
     Crash,
+    Create,
     Delete,
     Freeze,
     Interfere,
     Lose,
+    Overlap,
     Plan,
+    SlowClock,
+    Starve,
+    Step,
     Travel,
+    Unrenewed,
 )
-from setpoint.testing.proof.sweep import singles, thinned
-from setpoint.testing.proof.trace import Effect, Run, Written
-from tests.mutants.widgets import create, delete
+from setpoint.testing.proof.sweep import combinable, outcomes, parts, singles, thinned
+from setpoint.testing.proof.trace import Checkpoint, Effect, Looked, Run, Written
+from tests.mutants.widgets import change, create, delete
 
 WIDGETS = "widgets.test.setpoint.dev"
 STEPS = (create(), delete())
@@ -121,3 +128,60 @@ def test_the_past_is_every_state_before_the_last_writes_each_once() -> None:
     assert [fault.back for fault in last if not fault.resources] == [1, 2, 3, 4]
     assert [fault.back for fault in last if fault.resources == (WIDGETS,)] == [4]
     assert [fault.back for fault in last if fault.resources == ("configmaps",)] == [1, 2, 3]
+
+
+def test_what_never_ends_and_what_takes_two_processes_stand_alone() -> None:
+    alone = Overlap | SlowClock | Starve | Unrenewed
+    found = [fault for column in combinable(reference(), STEPS) for fault in column]
+    assert all(isinstance(fault, alone) for fault in faults("V10", "L1", "L2"))
+    assert not any(isinstance(fault, alone) for fault in found)
+
+
+def test_nothing_strikes_in_a_life_that_does_not_come_to_rest() -> None:
+    run = reference()
+    run.checkpoints.append(Checkpoint(1, "create", 0.0, 0.0, False, "it fails", {}, 0, 0, 0))
+    assert combinable(run, STEPS) == []
+
+
+def test_a_part_of_a_life_begins_as_it_does_and_takes_back_what_may_fail() -> None:
+    wrong = Change("v1", "Widget", "w", {"spec": {"text": "bad"}}, may_fail=True)
+    steps = (create(), wrong, change(text="a"), delete())
+    assert parts(steps) == [
+        (create(), change(text="a"), delete()),
+        (create(), delete()),
+        (create(),),
+        (create(), wrong, change(text="a")),
+    ]
+
+
+def test_the_outcomes_of_a_run_are_what_came_of_effects_and_looks() -> None:
+    run = Run(Plan())
+    run.effects += [Effect(1, at(1), 1, 0.0, came_to="200"), Effect(2, at(2), 1, 0.0, came_to="200")]
+    run.looks.append(Looked(0.0, 1, "widget", "default/w", "error", "Conflict: another was faster", False))
+    assert outcomes(run) == {("create pods default/a", "200"), ("widget", "Conflict")}
+
+
+def other(**metadata: Any) -> dict[str, Any]:
+    return {"apiVersion": "test.setpoint.dev/v1", "kind": "Gadget", "metadata": {"name": "g", **metadata}}
+
+
+def test_of_several_kinds_the_one_that_the_user_is_about_is_deleted_and_none_is_starved() -> None:
+    steps: tuple[Step, ...] = (create(), Create(other()), delete())
+    run = Run(Plan(steps))
+    run.writes.append(written("user", 1, WIDGETS, create().object))  # type: ignore[union-attr]
+    run.writes.append(written("user", 2, "gadgets.test.setpoint.dev", other(namespace="default")))
+    for number in range(4):  # the start, and each step
+        run.checkpoints.append(Checkpoint(number, "", 10.0 * number, 0.0, True, "", {}, 0, 0, 0))
+        run.effects.append(Effect(number + 1, at(number + 1), 1, 10.0 * number + 1))
+    run.events += [
+        At("ADDED widgets.test.setpoint.dev default/w"),
+        At("ADDED gadgets.test.setpoint.dev default/g"),
+    ]
+    deleted = [
+        fault.down[0].kind  # type: ignore[union-attr]
+        for plan in singles(run, steps)
+        for fault in plan.faults
+        if isinstance(fault, Crash) and fault.down
+    ]
+    assert deleted == ["Widget", "Widget", "Gadget", "Widget"]
+    assert list(singles(run, steps, only=frozenset({"V10"}))) == []

@@ -33,6 +33,7 @@ from setpoint.testing.proof.plans import (
     Delete,
     Double,
     Freeze,
+    Interfere,
     Lose,
     Merge,
     Overlap,
@@ -42,6 +43,7 @@ from setpoint.testing.proof.plans import (
     Rotate,
     Silence,
     Slow,
+    SlowClock,
     Swap,
     Throttle,
     Travel,
@@ -52,7 +54,7 @@ from setpoint.testing.proof.plans import (
 )
 from setpoint.testing.proof.sweep import NOBODY
 from setpoint.testing.proof.world import Prepared
-from tests.mutants.widgets import Widget, change, child, config_map, create, delete, operator_of
+from tests.mutants.widgets import Longhand, Widget, change, child, config_map, create, delete, operator_of
 
 STEPS = (create(), change(text="b"), delete())
 APPLY = At("apply configmaps default/w")
@@ -99,6 +101,8 @@ FAULTS: list[AnyFault] = [
     Overlap(at=APPLY),
     Unrenewed(at=APPLY),
     ClockStep(at=APPLY),
+    ClockStep(at=APPLY, seconds=3600.0, clock="steady"),
+    SlowClock(at=APPLY),
     Rotate(at=APPLY),
 ]
 
@@ -144,6 +148,15 @@ def test_what_is_left_when_its_owner_goes_is_collected(prepared: Prepared) -> No
     run = prepared.run(Plan(STEPS))
     assert run.checkpoints[-1].state == {}
     assert run.writes[-1].by == "collector"
+
+
+def test_what_cannot_be_collected_yet_is_collected_later(prepared: Prepared) -> None:
+    """Its owner goes in the last moment before nothing can be written."""
+    acts = Interfere(at=APPLY, steps=(delete(),), when="after")
+    full = Unwritable(at=At("patch widgets.test.setpoint.dev/status default/w"))
+    run = prepared.run(Plan(STEPS[:1], (acts, full)))
+    assert run.fired == [str(acts), str(full)]
+    assert run.checkpoints[-1].state == {}
 
 
 def test_an_owner_that_never_was_is_taken_off_or_its_child_goes(prepared: Prepared) -> None:
@@ -288,6 +301,73 @@ def test_rules_see_what_was_there_before() -> None:
 
     assert judge(run, Reference(run, Rules(always=(always,), at_most=(("ConfigMap", 2),)))) == []
     assert (min(seen), max(seen)) == (1, 2)
+
+
+async def applies_twice(widget: Widget, ctx: Context) -> None:
+    """Ten seconds apart, by its own clock."""
+    if widget.status.done != widget.spec.text:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        await ctx.apply(child(widget, text=widget.spec.text))
+        await asyncio.sleep(10)
+        await ctx.apply(child(widget, "-2", text=f"{loop.time() - began:.0f} s"))
+        widget.status.done = widget.spec.text
+
+
+@pytest.mark.parametrize(
+    ("fault", "apart", "noticed"),
+    [
+        (SlowClock(at=APPLY), 20.0, "10 s"),
+        (ClockStep(at=APPLY, seconds=3600.0, clock="steady"), 10.0, "3610 s"),
+    ],
+    ids=["slow", "ahead"],
+)
+def test_the_clock_of_one_process_goes_wrong_and_the_worlds_does_not(
+    fault: AnyFault, apart: float, noticed: str
+) -> None:
+    run = Prepared.of(lambda: operator_of(applies_twice)).run(Plan(STEPS[:1], (fault,)))
+    made = [write for write in run.writes if write.resource == "configmaps" and write.type == "ADDED"]
+    assert [msgspec.json.decode(write.data)["data"]["text"] for write in made] == ["a", noticed]
+    assert made[1].time - made[0].time == pytest.approx(apart, abs=0.01)
+    assert [line.time for line in run.lines] == sorted(line.time for line in run.lines)
+
+
+def test_who_looks_again_by_a_slow_clock_comes_to_rest() -> None:
+    async def looks(widget: Widget, ctx: Context) -> Result:
+        await reconcile(widget, ctx)
+        return Result(requeue_after=10)
+
+    prepared = Prepared.of(lambda: operator_of(looks))
+    reference = prepared.run(Plan(STEPS))
+    for fault in (SlowClock(at=APPLY), ClockStep(at=APPLY, seconds=3600.0, clock="steady")):
+        run = prepared.run(Plan(STEPS, (fault,), replicas=fault.replicas), reference=reference)
+        assert judge(run, Reference(reference)) == [], fault
+
+
+def test_an_operator_that_cannot_be_added_to_a_manager_says_so_itself() -> None:
+    def make() -> Operator:
+        operator = operator_of(reconcile, reconcile)
+        operator.controller(Widget, name="another")(reconcile)
+        return operator
+
+    with pytest.raises(ValueError, match="which of them is to clean up"):
+        Prepared.of(make)
+
+
+def test_an_operator_that_ends_as_soon_as_it_starts_is_told_of_by_its_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(world, "PATIENCE", 10.0)
+    added = itertools.count()
+
+    def add(manager: Manager) -> object:
+        if next(added):
+            raise RuntimeError("no such thing")
+        return operator_of(reconcile).add_to(manager)
+
+    run = Prepared.of(lambda: Longhand(add)).run(Plan(STEPS))
+    assert "RuntimeError: no such thing" in run.checkpoints[0].why_not
+    assert [finding.oracle for finding in judge(run, Reference(run))][:2] == ["O1", "O11"]
 
 
 class Ticks:

@@ -1,12 +1,13 @@
 """The proof: an operator, a cluster and all that can go wrong between them, in one process and virtual time.
 
-prove.py      runs the reference, then plan after plan, and judges; the way in
+prove.py      runs the reference, then plan after plan, and judges; the way in; ``options.py``: all it takes
 plans.py      what happens in a run, as data: steps of a user, and faults with their places
-sweep.py      which plans there are
+sweep.py      which plans there are; ``drawn.py`` has Hypothesis draw more
+usual.py      what a user does, where nobody says; ``workload.py`` is the life of one object
 world.py      carries out one plan: server, processes, user, clock
-trial.py      plans that Hypothesis draws
-real_proof.py the same on a real cluster; ``real_world.py`` carries out one plan there
-director.py   has faults strike; ``seam.py`` is where
+trial.py      lives and faults that Hypothesis draws, for tests of one's own
+real_proof.py the same on a real cluster; ``real_site.py`` is its place there, ``real_world.py`` one plan
+director.py   has faults strike; ``seam.py`` is where, ``pace.py`` has clocks go wrong
 oracles.py    what is right and wrong
 report.py     tells it; ``kept.py`` is what is kept of a failure, for ``replay`` and as a test
 lab.py        the same world by hand, for one test
@@ -30,6 +31,7 @@ from setpoint.testing.proof.plans import (
     Freeze,
     Hide,
     Interfere,
+    Linger,
     Lose,
     Merge,
     Overlap,
@@ -40,6 +42,7 @@ from setpoint.testing.proof.plans import (
     Rotate,
     Silence,
     Slow,
+    SlowClock,
     Starve,
     Swap,
     Throttle,
@@ -72,6 +75,7 @@ __all__ = [
     "Hide",
     "Interfere",
     "Lab",
+    "Linger",
     "Lose",
     "Merge",
     "Overlap",
@@ -83,6 +87,7 @@ __all__ = [
     "Rotate",
     "Silence",
     "Slow",
+    "SlowClock",
     "Starve",
     "Swap",
     "Throttle",

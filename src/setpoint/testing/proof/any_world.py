@@ -20,13 +20,16 @@ from setpoint.controller.result import Request
 from setpoint.server.storage.protocol import Place
 from setpoint.testing.proof.cloud import Cloud
 from setpoint.testing.proof.director import Director
+from setpoint.testing.proof.pace import world_time
 from setpoint.testing.proof.plans import (
+    MARK,
     AnyFault,
     Change,
     Crash,
     Create,
     Delete,
     Freeze,
+    Linger,
     Pass,
     Plan,
     Step,
@@ -35,7 +38,7 @@ from setpoint.testing.proof.plans import (
 from setpoint.testing.proof.process import Process, Subject
 from setpoint.testing.proof.seam import Seam, Token
 from setpoint.testing.proof.store import actor
-from setpoint.testing.proof.trace import USER, Run, Written
+from setpoint.testing.proof.trace import OTHER, USER, Run, Written
 
 
 class AnyWorld(ABC):
@@ -79,6 +82,10 @@ class AnyWorld(ABC):
     @abstractmethod
     def _is_primary(self, api_version: str, kind: str) -> bool:
         """Whether the operator is for objects of this kind."""
+
+    @abstractmethod
+    def _find(self, api_version: str, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
+        """An object as it is; None if there is none."""
 
     @abstractmethod
     def _to_look_at(self) -> Iterable[tuple[str, Place]]:
@@ -134,7 +141,7 @@ class AnyWorld(ABC):
             if process.failure and process.failure not in self._run.errors:
                 self._run.errors.append(process.failure)
             self._processes.remove(process)
-            self._start(process.make)
+            self._start(process.make).after = process.failure
 
     async def _pause(self, seconds: float) -> None:
         with suppress(TimeoutError):
@@ -192,6 +199,40 @@ class AnyWorld(ABC):
             if process.seam is seam:
                 process.clock.step(seconds)
 
+    def pace_clocks(self, seam: Seam, *, ahead: float = 0.0, pace: float = 1.0) -> bool:
+        """Have the clocks of a process's machine jump ahead, and go at a pace; whether that can be done."""
+        del seam, ahead, pace
+        return False
+
+    async def detain(self, fault: Linger) -> bool:
+        """Put another program's finalizer on an object; whether it stands there."""
+        metadata = self._metadata_of(fault)
+        return "deletionTimestamp" not in metadata and await self._set_finalizers(
+            fault, [*metadata.get("finalizers", ()), MARK]
+        )
+
+    def is_detained(self, fault: Linger, *, is_going: bool = False) -> bool:
+        """Whether the finalizer stands on the object; and, if asked for, whether that is being deleted."""
+        metadata = self._metadata_of(fault)
+        return MARK in metadata.get("finalizers", ()) and ("deletionTimestamp" in metadata or not is_going)
+
+    async def release(self, fault: Linger) -> bool:
+        """Take the finalizer off again; whether that was done."""
+        left = [each for each in self._metadata_of(fault).get("finalizers", ()) if each != MARK]
+        return await self._set_finalizers(fault, left)
+
+    def _metadata_of(self, fault: Linger) -> dict[str, Any]:
+        found = self._find(fault.api_version, fault.kind, fault.namespace, fault.name)
+        metadata: dict[str, Any] = {} if found is None else found["metadata"]
+        return metadata
+
+    async def _set_finalizers(self, fault: Linger, names: list[str]) -> bool:
+        """Of the version that was read: who else changes them meanwhile is not overruled."""
+        version = self._metadata_of(fault).get("resourceVersion")
+        patch = {"metadata": {"finalizers": names or None, "resourceVersion": version}}
+        step = Change(fault.api_version, fault.kind, fault.name, patch, fault.namespace)
+        return version is not None and not await self.act((step,), OTHER)
+
     def starve(self) -> None:
         for process in self._processes:
             process.is_starved = True
@@ -224,4 +265,4 @@ def may_step_fail(plan: Plan, number: int) -> bool:
 
 
 def now() -> float:
-    return asyncio.get_running_loop().time()
+    return world_time()

@@ -71,11 +71,11 @@ class Collector:
             gone = self._live.pop(place, None)
             if gone is not None and self._uids.get(gone.uid) == place:
                 del self._uids[gone.uid]
-            self._wake()
+            self.wake()
             return
         metadata = self._put(event.record)
         if metadata.owner_references or metadata.deletion_timestamp:
-            self._wake()
+            self.wake()
 
     def template(self, resource: str, namespace: str, name: str) -> str:
         """A name, with what the server chose of it left open."""
@@ -83,7 +83,7 @@ class Collector:
 
     def unblock(self) -> None:
         self.is_blocked = False
-        self._wake()
+        self.wake()
 
     def _put(self, record: Record) -> _Metadata:
         metadata = _objects.decode(record.data).metadata
@@ -96,7 +96,8 @@ class Collector:
         self.names.setdefault(metadata.uid, f"{place.resource} {place.namespace}/{name}")
         return metadata
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
+        """Have it look at everything again, soon."""
         self.is_busy = True
         self._pulse.beat()
 

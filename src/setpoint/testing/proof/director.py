@@ -25,6 +25,7 @@ from setpoint.controller.worker import current_look
 from setpoint.errors import ConnectionFailed
 from setpoint.net.transport import Response
 from setpoint.testing.asked import Asked
+from setpoint.testing.proof.pace import world_time
 from setpoint.testing.proof.plans import (
     Alter,
     AnyFault,
@@ -38,6 +39,7 @@ from setpoint.testing.proof.plans import (
     Freeze,
     Hide,
     Interfere,
+    Linger,
     Lose,
     Merge,
     Overlap,
@@ -47,6 +49,7 @@ from setpoint.testing.proof.plans import (
     Rotate,
     Silence,
     Slow,
+    SlowClock,
     Starve,
     Step,
     Swap,
@@ -58,7 +61,7 @@ from setpoint.testing.proof.plans import (
     Unwritable,
 )
 from setpoint.testing.proof.seam import Pulse, Seam, View, at_of, error_line, forever, refusal, resource_of
-from setpoint.testing.proof.trace import Effect, Run
+from setpoint.testing.proof.trace import OTHER, USER, Effect, Run
 
 T = TypeVar("T")
 
@@ -67,6 +70,7 @@ _REOPENED = 180.0  # seconds that a broken watch is waited for: longer than a si
 _AFTERWARDS = 5.0  # seconds in which a watch that was opened may yet turn out to be too old
 _SEEN_FIRST = 0.5  # seconds that the operator has for what it sees before what came earlier
 _TAKE_OVER = 60.0  # seconds that a paused leader sleeps: longer than any lease
+_TRIES = 10  # to put something on an object that is not seen yet, or that others write to
 
 
 class Stage(Protocol):
@@ -89,6 +93,14 @@ class Stage(Protocol):
     def block_collector(self, is_blocked: bool) -> None: ...
 
     def step_clock(self, seam: Seam, seconds: float) -> None: ...
+
+    def pace_clocks(self, seam: Seam, *, ahead: float = 0.0, pace: float = 1.0) -> bool: ...
+
+    async def detain(self, fault: Linger) -> bool: ...
+
+    def is_detained(self, fault: Linger, *, is_going: bool = False) -> bool: ...
+
+    async def release(self, fault: Linger) -> bool: ...
 
     def rotate_token(self) -> None: ...
 
@@ -130,11 +142,16 @@ class Director:
         self._back: dict[float, set[str]] = {}  # who tried to come back, and when
         self._unrenewed: set[int] = set()
         self._unrenewed_code = 0
+        self._detained: list[Linger] = []  # whose objects have another's finalizer
 
     @property
     def is_busy(self) -> bool:
         now = _now()
-        return self._busy > 0 or any(now < until for until in self._reopening.values())
+        return (
+            self._busy > 0
+            or any(now < until for until in self._reopening.values())
+            or any(self._stage.is_detained(each, is_going=True) for each in self._detained)
+        )
 
     @property
     def is_over(self) -> bool:
@@ -182,8 +199,14 @@ class Director:
         is_external: bool = False,
     ) -> T:
         """Have an effect done, or whatever the plan says instead."""
+        look = current_look()
         effect = Effect(
-            len(self.run.effects) + 1, at_of(self._counts, what), seam.process, _now(), is_external
+            len(self.run.effects) + 1,
+            at_of(self._counts, what),
+            seam.process,
+            _now(),
+            is_external,
+            look="" if look is None else look.id,
         )
         self.run.effects.append(effect)
         struck = self._striking(effect.at)
@@ -241,11 +264,19 @@ class Director:
                 self._throttled_until, self._retry_after = _now() + seconds, retry_after
                 self._begin(asyncio.sleep(seconds))
                 return 429
-            case ClockStep(seconds=seconds):
+            case ClockStep(seconds=seconds, clock="calendar"):
                 self._fire(fault)
                 self._stage.step_clock(seam, seconds)
                 if self._elects:
                     self._begin(asyncio.sleep(_TAKE_OVER))
+            case ClockStep(seconds=seconds):
+                if self._stage.pace_clocks(seam, ahead=seconds):
+                    self._fire(fault)
+                    self.leap()
+            case SlowClock(pace=pace, seconds=seconds):
+                if self._stage.pace_clocks(seam, pace=pace):
+                    self._fire(fault)
+                    self._begin(self._slow(seam, seconds))
             case Rotate():
                 self._fire(fault)
                 self._stage.rotate_token()
@@ -257,9 +288,11 @@ class Director:
                 self._fire(fault)
                 resource = effect.at.what.split(" ")[1].partition("/")[0]
                 self._begin(self._unguarded(seconds, await self._stage.guard(resource, fault)))
+            case Linger(when="before"):
+                await self._detain(fault)
             case Alter(when="before", step=step):
                 self._fire(fault)
-                await self._stage.act((step,), "other")
+                await self._stage.act((step,), OTHER)
             case Uncollected(steps=steps):
                 self._fire(fault)
                 self.uncollected = steps
@@ -292,9 +325,11 @@ class Director:
             case Interfere(when="after", steps=steps, by=by):
                 self._fire(fault)
                 await self._stage.act(steps, by)
+            case Linger(when="after"):
+                await self._detain(fault)
             case Alter(when="after", step=step):
                 self._fire(fault)
-                await self._stage.act((step,), "other")
+                await self._stage.act((step,), OTHER)
             case Compact():
                 self._fire(fault)
                 await self._stage.compact()
@@ -333,7 +368,7 @@ class Director:
 
     async def _freeze(self, fault: Freeze) -> None:
         self._frozen[id(fault)] = fault.resources
-        await self._stage.act(fault.meanwhile, "user")
+        await self._stage.act(fault.meanwhile, USER)
         left = fault.seconds
         while left > 0:
             await asyncio.sleep(min(left, _LOOK_EVERY))
@@ -342,6 +377,30 @@ class Director:
                 self._stage.look_at_all()
         del self._frozen[id(fault)]
         self.changed.beat()
+
+    async def _detain(self, fault: Linger) -> None:
+        for _ in range(_TRIES):
+            if await self._stage.detain(fault):
+                self._fire(fault)
+                self._detained.append(fault)
+                self._stage.spawn(self._linger(fault))
+                return
+            await asyncio.sleep(0.1)
+
+    async def _linger(self, fault: Linger) -> None:
+        """Let the object go a while after it was deleted."""
+        is_detained = self._stage.is_detained  # nobody tells when that changes
+        while is_detained(fault) and not is_detained(fault, is_going=True):  # noqa: ASYNC110
+            await asyncio.sleep(1.0)
+        if is_detained(fault):
+            await asyncio.sleep(fault.seconds)
+        while is_detained(fault) and not await self._stage.release(fault):  # noqa: ASYNC110
+            await asyncio.sleep(1.0)
+        self._detained.remove(fault)
+
+    async def _slow(self, seam: Seam, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        self._stage.pace_clocks(seam)
 
     async def _full(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
@@ -420,8 +479,9 @@ class Director:
         return None
 
     def leap(self) -> None:
-        """Time leaps: what falls due together then would not in life, so nobody is told off for it."""
+        """Time leaps: what falls due together then, or too early, would not in life; nobody is told off."""
         self._cut_off.clear()
+        self._told.clear()
 
     def _came_back(self, resource: str, now: float) -> None:
         """Who lost the server together must not come back together: a thousand of them would end it again."""
@@ -519,4 +579,4 @@ class Director:
 
 
 def _now() -> float:
-    return asyncio.get_running_loop().time()
+    return world_time()

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from setpoint.testing.proof.plans import Plan, Step
+from setpoint.testing.proof.plans import Create, Plan, Step
 
 
 class How(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -25,6 +25,7 @@ class How(msgspec.Struct, frozen=True, omit_defaults=True):
     controllers: tuple[str, ...] = ()
     objects: tuple[dict[str, Any], ...] = ()
     rules: tuple[str, ...] = ()  # what the author's own say
+    is_on_cluster: bool = False  # whether it was found on one that runs, and not in process
 
 
 class Kept(Plan, frozen=True, omit_defaults=True):
@@ -40,20 +41,58 @@ def keep(plan: Plan, how: How, *, operator: str = "", name: str = "") -> Kept:
     return Kept(**{**fields, "operator": operator or plan.operator, "name": name, "how": how})
 
 
+def told_again(kept: Kept, *, has_rules: bool, **told: Any) -> How:
+    """What a replay is told: what the proof was, except for what is said again (and is not None)."""
+    how = kept.how
+    if how.rules and not has_rules:
+        raise ValueError(
+            f"the plan was judged by rules, which a file cannot hold ({'; '.join(how.rules)}): "
+            "give always=… and never=… as they were given to prove"
+        )
+    told["seed"] = kept.seed if how.seed is None else how.seed
+    return msgspec.structs.replace(how, **{name: each for name, each in told.items() if each is not None})
+
+
 def read_kept(data: str | bytes) -> Kept:
     """A plan from JSON; ValueError says what is wrong with it."""
     try:
-        return msgspec.json.decode(data, type=Kept)
-    except msgspec.MsgspecError as error:
-        raise ValueError(f"this is no plan: {error}") from error
+        kept = msgspec.json.decode(data, type=Kept)
+        checked_steps(kept.steps)
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise ValueError(
+            f"this is no plan: {error}; give a file that setpoint prove has written, .setpoint/proof/*.json"
+        ) from error
+    return kept
 
 
 def read_steps(value: Any) -> tuple[Step, ...]:
     """What a user does, from a list in wire form; ValueError says what is wrong with it."""
     try:
-        return msgspec.convert(value, tuple[Step, ...])
-    except msgspec.MsgspecError as error:
-        raise ValueError(f"these are no steps: {error}") from error
+        return checked_steps(msgspec.convert(value, tuple[Step, ...]))
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise ValueError(
+            f"these are no steps: {error}; give a list of Create (object), Change (api_version, kind, name, "
+            "patch), Delete (api_version, kind, name) and Pass (seconds), each with its type"
+        ) from error
+
+
+def checked_steps(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """Steps that can be taken; ValueError says which cannot."""
+    if not steps:
+        raise ValueError("there are no steps")
+    for number, step in enumerate(steps, 1):
+        if isinstance(step, Create) and not _is_named(step.object):
+            raise ValueError(
+                f'step {number}: an object needs "apiVersion", "kind" and "metadata" with a "name"'
+            )
+    return steps
+
+
+def _is_named(obj: dict[str, Any]) -> bool:
+    metadata = obj.get("metadata")
+    return bool(
+        obj.get("apiVersion") and obj.get("kind") and isinstance(metadata, dict) and metadata.get("name")
+    )
 
 
 def as_test(kept: Kept, title: str, operator: str) -> str:
@@ -62,14 +101,18 @@ def as_test(kept: Kept, title: str, operator: str) -> str:
     name = "".join(each if each.isalnum() else "_" for each in f"{title} {kept}").lower()
     while "__" in name:
         name = name.replace("__", "_")
+    where, imported, given = "", "", ""
+    if kept.how.is_on_cluster:
+        where = " on the cluster of the current context, if that is on this machine"
+        imported, given = "from setpoint.client.config import Config\n", ", Config.load()"
     return (
-        f'"""What an operator did not survive: {_plain(str(kept))}."""\n\n'
+        f'"""What an operator did not survive{where}: {_plain(str(kept))}."""\n\n'
         "from pathlib import Path\n\n"
-        "from setpoint.cli.replay import replayed\n\n"
+        f"from setpoint.cli.replay import replayed\n{imported}\n"
         f"OPERATOR = Path(__file__).parent / {operator!r}\n"
         f'PLAN = r"""\n{plan.decode()}\n"""\n\n\n'
         f"def test_{name[:90].strip('_')}() -> None:\n"
-        "    report = replayed(PLAN, OPERATOR)\n"
+        f"    report = replayed(PLAN, OPERATOR{given})\n"
         "    assert report.is_good, str(report)\n"
     )
 

@@ -42,10 +42,9 @@ from setpoint.testing.manifests import Manifest, objects_in
 from setpoint.testing.proof.chance import seeded
 from setpoint.testing.proof.cloud import Cloud
 from setpoint.testing.proof.controllers import Controllers, chosen
-from setpoint.testing.proof.oracles import Finding
 from setpoint.testing.proof.plans import AnyFault, At, Freeze, Plan
 from setpoint.testing.proof.process import Subject, make_task, maker
-from setpoint.testing.proof.report import Failure, causal_of, story
+from setpoint.testing.proof.report import causal, story
 from setpoint.testing.proof.store import actor
 from setpoint.testing.proof.trace import USER, Run, State
 from setpoint.testing.proof.world import PATIENCE, Prepared, World
@@ -370,8 +369,7 @@ class Lab:
         It is about what was looked at last, and what belongs to that: owners, and what they own.  Of much, it
         is what happened around the faults that struck, or else the last.
         """
-        about = Finding("O3", " and ".join(sorted(self._looked_at)))
-        lines = causal_of(Failure(self.trace.plan, (about,), self.trace))
+        lines = causal(self.trace, self._looked_at)
         told = replace(self.trace, lines=lines if self.trace.fired else lines[-_TOLD:])
         return "\n".join(story(told, _TOLD))
 

@@ -10,14 +10,17 @@ Each has an id, what it means when it fails, and what usually mends it.  All are
     O5  same deeds          as many objects made and deleted as without faults
     O6  no leaks            when the objects are deleted, nothing of theirs is left
     O7  finalizers          are released, and not put on what is being deleted
-    O8  rules               of the author (``always``), and that no owner is in another namespace
+    O8  rules               of the author (``always``); no owner is in another namespace, what others wrote is
+                            not lost, and no child is left for want of an owner
     O9  spec reached        what was asked for last is what was acted on
     O10 load                requests are not many more than without faults, and wait where they are told to
-    O11 errors              none that nobody handles, and no mistakes in the code
+    O11 errors              none that nobody handles, none that is swallowed, and no mistakes in the code
     O12 one leader          nothing is done by who leads no longer
     O13 not vacuous         the fault struck and the steps were taken; else nothing is proven
 
 Runs in which others act (``Plan.is_racy``) need not end as without faults: O3 and O5 do not judge them.
+What is left when the objects are gone, and is without faults too, is told of where there are none: what is
+outside by O6, what nobody owns by O8.
 """
 
 from __future__ import annotations
@@ -28,9 +31,19 @@ from typing import Any, Final
 
 import msgspec
 
-from setpoint.testing.proof.plans import MARK, Alter, Freeze, Merge, Starve, Throttle
+from setpoint.testing.proof.plans import MARK, Alter, Freeze, Linger, Merge, Starve, Throttle
 from setpoint.testing.proof.states import difference
-from setpoint.testing.proof.trace import CLAIMS, CONTROLLERS, Checkpoint, Run, State, Written
+from setpoint.testing.proof.trace import (
+    CLAIMS,
+    CONTROLLERS,
+    OTHER,
+    USER,
+    Checkpoint,
+    Effect,
+    Run,
+    State,
+    Written,
+)
 
 _LOOKS = (5, 20)  # times as many as without faults, and so many more
 _REQUESTS = (3, 80)  # one that tells each failure in its status needs more than 60, when the disk is full
@@ -83,8 +96,8 @@ MEANINGS: Final[dict[str, Meaning]] = {
     ),
     "O8": Meaning(
         "breaks a rule",
-        "something was made twice, or changed as it must not be, though it may have been mended later",
-        "give what is made a name that follows from the object, so that making it again is refused",
+        "something was made twice, or for nobody, or changed as it must not be, though perhaps mended later",
+        "give what is made an owner, and a name that follows from the object: making it again is refused",
     ),
     "O9": Meaning(
         "has not acted on the last spec",
@@ -98,8 +111,9 @@ MEANINGS: Final[dict[str, Meaning]] = {
     ),
     "O11": Meaning(
         "has an error that nobody handles",
-        "a mistake that shows only when something goes wrong, or a task that nobody awaits",
-        "look at the traceback; give every task a parent",
+        "a mistake that shows only when something goes wrong, an error that is caught and forgotten, or a "
+        "task that nobody awaits",
+        "look at the traceback; raise again what you cannot mend; give every task a parent",
     ),
     "O12": Meaning(
         "acts while another leads",
@@ -214,7 +228,7 @@ def converges(run: Run, reference: Reference) -> Iterable[Finding]:
 
 def _looks_of_faults(run: Run) -> int:
     """Looks that the fault itself asks for."""
-    slow = [fault for fault in run.plan.faults if isinstance(fault, Freeze | Merge | Throttle)]
+    slow = [fault for fault in run.plan.faults if isinstance(fault, Freeze | Linger | Merge | Throttle)]
     return sum(int(fault.seconds * (6 if isinstance(fault, Merge) else 1)) for fault in slow)
 
 
@@ -241,19 +255,23 @@ def same_state(run: Run, reference: Reference) -> Iterable[Finding]:
 
 
 def _unmarked(state: State) -> State:
-    """Without the label that another program has put on."""
+    """Without the label, or the finalizer, that another program has put on."""
     return {
-        called: {**obj, "metadata": _without_mark(obj["metadata"])}
-        if MARK in ((obj.get("metadata") or {}).get("labels") or ())
-        else obj
+        called: {**obj, "metadata": _without_mark(obj["metadata"])} if _is_marked(obj) else obj
         for called, obj in state.items()
     }
 
 
+def _is_marked(obj: dict[str, Any]) -> bool:
+    metadata = obj.get("metadata") or {}
+    return MARK in (metadata.get("labels") or ()) or MARK in (metadata.get("finalizers") or ())
+
+
 def _without_mark(metadata: dict[str, Any]) -> dict[str, Any]:
-    labels = {name: value for name, value in metadata["labels"].items() if name != MARK}
-    rest = {name: value for name, value in metadata.items() if name != "labels"}
-    return {**rest, "labels": labels} if labels else rest
+    labels = {name: value for name, value in (metadata.get("labels") or {}).items() if name != MARK}
+    held = [name for name in metadata.get("finalizers") or () if name != MARK]
+    rest = {name: value for name, value in metadata.items() if name not in ("labels", "finalizers")}
+    return rest | ({"labels": labels} if labels else {}) | ({"finalizers": held} if held else {})
 
 
 def same_deeds(run: Run, reference: Reference) -> Iterable[Finding]:
@@ -293,7 +311,7 @@ def _deeds(writes: Sequence[Written]) -> dict[tuple[str, str], int]:
             continue
         uid = _metadata(write.data).get("uid", "")
         by = asked.get(uid, write.by) if write.type == "DELETED" else write.by
-        if by not in ("user", "other") and uid not in doomed:
+        if by not in (USER, OTHER) and uid not in doomed:
             deed = (write.type, _name(write))
             counts[deed] = counts.get(deed, 0) + 1
     return counts
@@ -340,17 +358,10 @@ def no_leaks(run: Run, reference: Reference) -> Iterable[Finding]:
     last = run.checkpoints[-1]
     if not last.is_settled or _primaries(last.state, reference):
         return
-    made = {
-        _canonical(write) for write in run.writes if write.by.startswith("operator") and write.type == "ADDED"
-    }
     kept = set(reference.state(last.step)) if not run.plan.is_racy else _kept(reference)
-    left = [
-        called
-        for called in last.state
-        if called not in kept
-        and _is_made(called, made)
-        and called.split(" ", 1)[0] not in reference.rules.keeps
-    ]
+    if not run.plan.faults:
+        kept = {called for called in kept if "apiVersion" in last.state.get(called, {})}
+    left = [called for called in _made_of(last.state, run.writes, reference) if called not in kept]
     if left:
         yield Finding("O6", f"{left[0]} is left when nobody asks for it any more", tuple(left[1:5]))
 
@@ -360,13 +371,21 @@ def _kept(reference: Reference) -> set[str]:
     return set(reference.run.checkpoints[-1].state) if reference.run.checkpoints else set()
 
 
-def _canonical(write: Written) -> str:
-    name = _name(write)
-    return name.removesuffix("*")
+def _made_of(state: State, writes: Iterable[Written], reference: Reference) -> list[str]:
+    """What the operator has made, of what is in a state and is not meant to stay."""
+    made = {_called(write) for write in writes if write.by.startswith("operator") and write.type == "ADDED"}
+    return [
+        called
+        for called in state
+        if called.split(" ", 1)[0] not in reference.rules.keeps
+        and (called in made or any(called.startswith(name) for name in made if name[-1] in "* "))
+    ]
 
 
-def _is_made(called: str, made: set[str]) -> bool:
-    return any(called.startswith(name) for name in made)
+def _called(write: Written) -> str:
+    """What a state calls it; ends with "*", or " ", where the rest may be any."""
+    name = _name(write).replace(" /", " ", 1)  # of no namespace
+    return f"{write.resource} " if name == f"{write.resource} *" else name
 
 
 def _primaries(state: State, reference: Reference) -> list[str]:
@@ -374,21 +393,25 @@ def _primaries(state: State, reference: Reference) -> list[str]:
 
 
 def finalizers(run: Run, reference: Reference) -> Iterable[Finding]:
+    own: set[tuple[str, str]] = set()  # resources, and what the operator puts on their objects
     for write in run.writes:
-        if write.type != "MODIFIED" or write.before is None or not write.by.startswith("operator"):
+        if not write.by.startswith("operator") or b'"finalizers"' not in write.data:
             continue
-        before, after = _metadata(write.before), _metadata(write.data)
-        if before.get("deletionTimestamp"):
-            added = set(after.get("finalizers") or ()) - set(before.get("finalizers") or ())
-            if added:
-                yield Finding("O7", f"{min(added)} was put on {write.place}, which was being deleted")
-                return
+        before = {} if write.before is None else _metadata(write.before)
+        added = set(_metadata(write.data).get("finalizers") or ()) - set(before.get("finalizers") or ())
+        own |= {(write.resource, name) for name in added}
+        if added and before.get("deletionTimestamp"):
+            yield Finding("O7", f"{min(added)} was put on {write.place}, which was being deleted")
+            return
     for point in run.checkpoints[-1:]:
+        is_end = point.step == len(run.plan.steps)
         for called in _primaries(point.state, reference):
             metadata = point.state[called].get("metadata", {})
-            held = metadata.get("finalizers")
+            resource = called.split(" ", 1)[0]
+            held = [name for name in metadata.get("finalizers") or () if (resource, name) in own]
             usual = reference.state(point.step).get(called, {}).get("metadata", {}).get("deletionTimestamp")
-            if metadata.get("deletionTimestamp") and held and not usual:
+            # What is not released yet when the user has not done all may wait for just that.
+            if metadata.get("deletionTimestamp") and held and (is_end or not usual):
                 yield Finding("O7", f"{called} is deleted and cannot go: {', '.join(held)}")
                 return
 
@@ -431,6 +454,33 @@ def rules(run: Run, reference: Reference) -> Iterable[Finding]:
             if not rule(view):
                 yield Finding("O8", f"{words(rule)} does not hold after {write.type} {write.place}")
                 return
+    yield from _unowned(run, reference)
+
+
+def _unowned(run: Run, reference: Reference) -> Iterable[Finding]:
+    """What was made for an object that is gone, and has no owner that is: nobody will ever take it away.
+
+    What there was before the first object is the operator's own.  With faults, O6 tells what is left.
+    """
+    first = next((at for at, each in enumerate(run.writes) if each.resource in reference.primaries), None)
+    if run.plan.faults or first is None or not run.checkpoints:
+        return
+    last = run.checkpoints[-1]
+    made = _made_of(last.state, run.writes[first:], reference)
+    if not last.is_settled or set(_primaries(last.state, reference)).difference(made):
+        return
+    for called in made:
+        obj = last.state[called]
+        if "apiVersion" in obj:
+            owners = [owner.get("name", "") for owner in obj["metadata"].get("ownerReferences") or ()]
+            why = f"is owned by {', '.join(owners)}" if owners else "has no owner"
+            resource = called.split(" ", 1)[0]
+            yield Finding(
+                "O8",
+                f"{called} is left when nobody asks for it any more, for it {why}: ctx.apply sets one; if it "
+                f"is meant to stay, say keeps=[{resource!r}]",
+            )
+            return
 
 
 def _wanted(view: View, kind: str) -> int:
@@ -445,18 +495,21 @@ def _wanted(view: View, kind: str) -> int:
 
 def _lost(write: Written, foreign: dict[str, set[str]]) -> str:
     """What of another's is lost by a write of the operator."""
-    if write.type != "MODIFIED" or write.before is None:
-        return ""
-    before, after = (_marks(_metadata(data)) for data in (write.before, write.data))
-    if write.by == "other":
+    if write.by == OTHER and write.before is not None:
+        before, after = (_marks(_metadata(data)) for data in (write.before, write.data))
         foreign.setdefault(write.place, set()).update(after - before)
-    elif write.by.startswith("operator"):
-        return min(foreign.get(write.place, set()) & (before - after), default="")
-    return ""
+        foreign[write.place] -= before - after
+    theirs = foreign.pop(write.place, set()) if write.type == "DELETED" else foreign.get(write.place)
+    if not theirs or write.before is None or not write.by.startswith("operator"):
+        return ""
+    if write.type == "DELETED":  # it goes with its last finalizer, and with all labels
+        return min((mark for mark in theirs if mark.startswith("finalizer ")), default="")
+    return min(theirs & (_marks(_metadata(write.before)) - _marks(_metadata(write.data))), default="")
 
 
 def _marks(metadata: dict[str, Any]) -> set[str]:
-    return {f"{part[:-1]} {name}" for part in ("labels", "annotations") for name in metadata.get(part) or ()}
+    parts = ("labels", "annotations", "finalizers")
+    return {f"{part[:-1]} {name}" for part in parts for name in metadata.get(part) or ()}
 
 
 def words(function: Callable[..., object]) -> str:
@@ -511,6 +564,39 @@ def errors(run: Run, reference: Reference) -> Iterable[Finding]:
         if look.is_bug and look.error not in usual:
             yield Finding("O11", f"{look.controller} {look.key}: {look.error}")
             return
+    if not run.plan.is_racy:
+        yield from _swallowed(run, reference)
+
+
+def _swallowed(run: Run, reference: Reference) -> Iterable[Finding]:
+    """What failed in a reconcile that told nobody, was not tried again until all was still, and is missed."""
+    silent = {look.id for look in run.looks if not look.error}
+    failed = [effect for effect in run.effects if effect.has_failed and effect.look in silent]
+    for point in run.checkpoints if failed else ():
+        if not point.is_settled or point.is_blind:
+            continue
+        last = {effect.at.what: effect for effect in run.effects if effect.time <= point.time}
+        expected, state = reference.state(point.step), _unmarked(point.state)
+        for effect in failed:
+            if last.get(effect.at.what) is effect and (what := _missed(effect, expected, state)):
+                came_to = f"{effect.at} came to {effect.came_to}, and its reconcile ended as if it had not"
+                yield Finding("O11", f"{came_to}; it was not tried again, and {what}")
+                return
+
+
+def _missed(effect: Effect, expected: State, state: State) -> str:
+    """How the objects that an effect is on are not as they are without faults; "" if they are."""
+    _verb, what, *key = effect.at.what.split(" ", 2)
+    resource, name = what.partition("/")[0], "".join(key)
+
+    def meant(called: str) -> bool:
+        return called.split(" ", 1)[0] == resource and (
+            effect.is_external or called == f"{resource} {name}" or name[-1:] == "*"
+        )
+
+    should = {called: obj for called, obj in expected.items() if meant(called)}
+    lines = difference(should, {called: obj for called, obj in state.items() if meant(called)})
+    return next(iter(lines), "")
 
 
 def one_leader(run: Run, _reference: Reference) -> Iterable[Finding]:

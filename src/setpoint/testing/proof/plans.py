@@ -118,6 +118,11 @@ class Fault(msgspec.Struct, frozen=True, tag=True, omit_defaults=True, kw_only=T
         """Whether others act in it: then the end need not be that of the reference."""
         return self._others_act
 
+    @property
+    def replicas(self) -> int:
+        """How many of the operator it needs, to show what it can: with a leader among several."""
+        return 1
+
 
 class Crash(Fault, frozen=True, tag=True):
     """The process dies and starts again, with nothing in its memory; the user may act while it is down."""
@@ -409,7 +414,7 @@ class Unadmitted(Fault, frozen=True, tag=True):
 # ---- what others do -----------------------------------------------------------------------------------
 
 
-MARK = "example.com/other"  # a label that another program puts on
+MARK = "example.com/other"  # a label, or a finalizer, that another program puts on
 
 
 class Interfere(Fault, frozen=True, tag=True):
@@ -430,6 +435,25 @@ class Interfere(Fault, frozen=True, tag=True):
 
     def __str__(self) -> str:
         return f"{'; '.join(map(str, self.steps))} {self.when} {self.at}"
+
+
+class Linger(Fault, frozen=True, tag=True):
+    """Another program's finalizer stands on an object: when that is deleted, it takes a while to go."""
+
+    api_version: str
+    kind: str
+    name: str
+    namespace: str = "default"
+    when: Literal["before", "after"] = "before"  # it is put on
+    seconds: float = 31.0  # longer than a pod is given to end
+
+    @property
+    def id(self) -> str:
+        return "I2"
+
+    def __str__(self) -> str:
+        what = f"{self.kind} {self.name}"
+        return f"deleted, {what} takes {self.seconds:g} s to go: another's finalizer, {self.when} {self.at}"
 
 
 class Alter(Fault, frozen=True, tag=True):
@@ -494,16 +518,43 @@ class Unrenewed(Fault, frozen=True, tag=True):
 
 
 class ClockStep(Fault, frozen=True, tag=True):
-    """Somebody sets the calendar of the operator's machine."""
+    """A clock of the operator's machine jumps: somebody sets its calendar; or it has slept, and the clock
+    that never goes back has jumped ahead, and the calendar with it.
+    """
 
     seconds: float = -60.0
+    clock: Literal["calendar", "steady"] = "calendar"
 
     @property
     def id(self) -> str:
         return "C1"
 
+    @property
+    def replicas(self) -> int:
+        """By its calendar a leader must not be deceived; that its lease is over it may well think."""
+        return 2 if self.clock == "calendar" else 1
+
     def __str__(self) -> str:
-        return f"the calendar jumps by {self.seconds:+g} s at {self.at}"
+        what = "the calendar" if self.clock == "calendar" else "the steady clock"
+        return f"{what} jumps by {self.seconds:+g} s at {self.at}"
+
+
+class SlowClock(Fault, frozen=True, tag=True):
+    """The clocks of the operator's machine are slow for a while: what it waits for takes longer."""
+
+    pace: float = 0.5
+    seconds: float = 120.0
+
+    @property
+    def id(self) -> str:
+        return "C1"
+
+    @property
+    def replicas(self) -> int:
+        return 2
+
+    def __str__(self) -> str:
+        return f"clocks go at {self.pace:g} of their pace for {self.seconds:g} s from {self.at}"
 
 
 class Rotate(Fault, frozen=True, tag=True):
@@ -550,11 +601,13 @@ AnyFault: TypeAlias = (
     | Unwritable
     | Unadmitted
     | Interfere
+    | Linger
     | Alter
     | Uncollected
     | Overlap
     | Unrenewed
     | ClockStep
+    | SlowClock
     | Rotate
     | Hide
 )

@@ -15,7 +15,8 @@ import contextvars
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from contextvars import ContextVar
-from typing import Any, Protocol, cast
+from functools import partial
+from typing import Any, Protocol, TypeVar, cast
 
 from setpoint.api.names import GroupVersionKind
 from setpoint.client.auth import Credentials
@@ -27,9 +28,12 @@ from setpoint.errors import LeadershipLost
 from setpoint.manager.lease_state import LeaderElection
 from setpoint.manager.manager import Manager
 from setpoint.testing.proof import cloud, trace
+from setpoint.testing.proof.pace import moment, world_time
 from setpoint.testing.proof.seam import Seam
 from setpoint.testing.proof.store import actor
 from setpoint.testing.virtual_time import LoopClock
+
+T = TypeVar("T")
 
 _ROUNDS = 200  # of cancelling, before a task is said to be immortal
 
@@ -69,6 +73,7 @@ class Process:
         self.seam = seam
         self.tasks: dict[asyncio.Task[Any], None] = {}
         self.manager: Manager | None = None
+        self.after = ""  # why the one before it ended by itself
         self.is_starved = False  # a watch of its will never work again
         self.due: dict[tuple[str, Request], float] = {}  # keys that are to be looked at, and when
         self.failing: dict[tuple[str, Request], str] = {}
@@ -80,12 +85,13 @@ class Process:
         self._effects = 0
         self._elects = elects
         self._main: asyncio.Task[None] | None = None
+        self._context = contextvars.copy_context()  # until it starts
 
     def __repr__(self) -> str:
         return f"<Process {self.number}: {len(self.tasks)} tasks>"
 
     def start(self) -> None:
-        context = contextvars.copy_context()
+        context = self._context = contextvars.copy_context()
         context.run(actor.set, f"operator {self.number}")
         context.run(current.set, self)
         context.run(cloud.way.set, self.seam)
@@ -120,7 +126,8 @@ class Process:
 
     @property
     def is_leading(self) -> bool:
-        return not self.is_over and self.manager is not None and self.manager.is_leading
+        manager = self.manager
+        return not self.is_over and manager is not None and self._inside(lambda: manager.is_leading)
 
     @property
     def failure(self) -> str:
@@ -132,12 +139,19 @@ class Process:
             return ""
         return f"the operator ended: {type(error).__name__}: {error}"
 
+    def _inside(self, ask: Callable[[], T]) -> T:
+        """Ask something of it, as its own clocks have it."""
+        return self._context.copy().run(ask)
+
     def why_busy(self) -> str:
         """What is still to do; "" if nothing is, or only in a long time."""
+        return self._inside(self._why_busy)
+
+    def _why_busy(self) -> str:
         if self.is_over or self.seam.is_dead or self.seam.is_paused:
             return ""
         if self.manager is None:
-            return "it has not started"
+            return self.after or "it has not started"
         if self.seam.is_behind:
             return "it sees the past"
         if not self.manager.is_leading:
@@ -154,7 +168,7 @@ class Process:
         if self.failing:
             (name, key), error = next(iter(self.failing.items()))
             return f"{name} {key} fails: {error}"
-        now = asyncio.get_running_loop().time()
+        now = world_time()
         soon = [at for at in self.due.values() if at - now <= 0]
         return "a look is due" if soon else ""
 
@@ -162,7 +176,7 @@ class Process:
         """For how long one must watch it to have seen every key looked at again since the world last stirred,
         of those that will be, soon.
         """
-        now = asyncio.get_running_loop().time()
+        now = world_time()
         late = [at for place, at in self.due.items() if self._looked_after.get(place, -1) < stirred]
         return max((at - now for at in late if at - now <= most), default=0.0)
 
@@ -173,7 +187,7 @@ class Process:
         for controller in self.manager.controllers:
             kind = controller.kinds[0]
             for request in requests.get(f"{kind.kind}.{kind.group}", ()):
-                controller.look_at(request)
+                self._inside(partial(controller.look_at, request))
 
     async def kill(self) -> None:
         self.seam.is_dead = True
@@ -217,24 +231,25 @@ class Process:
         self.failing.pop(place, None)
         self.due.pop(place, None)
         if looked.again_in is not None:
-            self.due[place] = looked.at + looked.again_in
+            self.due[place] = moment(looked.at + looked.again_in)
             if looked.came_to == "error":
                 self.failing[place] = looked.error
+        at = world_time()
         self._run.looks.append(
             trace.Looked(
-                looked.at,
+                at,
                 self.number,
                 controller,
                 str(key),
                 looked.came_to,
                 looked.error,
                 _is_bug(looked.error),
+                looked.id,
             )
         )
         said = f": {looked.error}" if looked.error else ""
-        self._run.line(
-            looked.at, f"operator {self.number}", f"reconcile {controller} {key} → {looked.came_to}{said}"
-        )
+        what = f"reconcile {controller} {key} → {looked.came_to}{said}"
+        self._run.line(at, f"operator {self.number}", what)
 
 
 _BUGS = ("TypeError", "AttributeError", "KeyError", "IndexError", "NameError", "AssertionError", "ValueError")

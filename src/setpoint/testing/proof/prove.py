@@ -9,17 +9,17 @@ In this order, until the budget is spent:
 2. the reference with other seeds, which shows what the operator draws by chance, and with probes after every
    step: what is wrong here is wrong without any fault;
 3. a fresh start for every state that the steps lead to (O4);
-4. every single fault, then pairs, then chance;
+4. every single fault, then chosen pairs, then what Hypothesis draws, where it is installed (``drawn.py``);
 5. what failed is made smaller, in the last part of the budget.
 
 A plan that fails is run once more before it counts, and so are the first of each class of faults and one in
 ``AGAIN`` of the others: all runs of one plan must be the same.  A cell that has failed is not tried again:
 one failure of a kind says as much as ten.  A warning hides nothing: other plans of its cell are still tried.
 Whatever did not strike is counted as inconclusive and never as good, and where nothing was conclusive nothing
-is good.
+is good; only what Hypothesis drew and did not strike counts neither way, for it draws another in its place.
 
 ``replay`` runs one plan in just the same way.  What is right is ``oracles.py``'s to say; which plans there
-are, ``sweep.py``'s.
+are, ``sweep.py``'s; what can be told, ``options.py``'s.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -36,20 +37,22 @@ import msgspec
 
 from setpoint.testing.proof.cloud import Cloud
 from setpoint.testing.proof.controllers import Controllers, chosen
-from setpoint.testing.proof.kept import How, Kept, keep, read_kept
-from setpoint.testing.proof.oracles import Finding, Reference, Rules, fresh_start, ids, judge, words
-from setpoint.testing.proof.plans import AnyFault, At, Create, Delete, Plan, Step
+from setpoint.testing.proof.kept import How, Kept, keep, read_kept, told_again
+from setpoint.testing.proof.options import Options, by_keywords
+from setpoint.testing.proof.oracles import Finding, Reference, Rules, fresh_start, ids, judge
+from setpoint.testing.proof.plans import AnyFault, At, Create, Plan, Step
 from setpoint.testing.proof.process import Subject, maker
 from setpoint.testing.proof.report import Failure, Report
 from setpoint.testing.proof.states import Masked, varying
-from setpoint.testing.proof.sweep import by_chance, cell_of, pairs, singles, thinned
-from setpoint.testing.proof.trace import Run
-from setpoint.testing.proof.workload import usual_steps
+from setpoint.testing.proof.sweep import cell_of, combinable, outcomes, pairs, singles, thinned
+from setpoint.testing.proof.trace import Checkpoint, Run
+from setpoint.testing.proof.usual import usual
 from setpoint.testing.proof.world import Prepared
 
 AGAIN: Final = 25  # one plan in so many is run twice, to see that it is the same
-BUDGET: Final = 60.0
-_FOR_SHRINKING = 0.2  # of the budget, at most, where something has failed
+FOR_SHRINKING: Final = 0.2  # of the budget, at most, where something has failed
+BUDGET: Final = Options().budget
+CHANCE: Final = "chance"  # what Hypothesis draws: no class, but it can be asked for like one
 CLASSES: Final = (
     "none",
     *("E1", "E2", "E3", "E4", "E5", "E6", "E7"),
@@ -61,71 +64,41 @@ CLASSES: Final = (
     *("X1",),
     *("M1",),
     *("I1+V2", "E4+V1"),
+    CHANCE,
 )
+_MOST_REFERENCES = 100  # that are remembered; any can be made again
 
 
-def prove(
-    operator: Subject | Callable[[], Subject],
-    *,
-    steps: Sequence[Step] | None = None,
-    example: dict[str, Any] | None = None,
-    budget: float = BUDGET,
-    seed: int = 0,
-    clouds: Sequence[Cloud] = (),
-    objects: Iterable[Any] = (),
-    always: Sequence[Callable[..., object]] = (),
-    never: Sequence[Callable[..., object]] = (),
-    at_most: Sequence[tuple[str, int]] = (),
-    keeps: Sequence[str] = (),
-    only: Iterable[str] = (),
-    without: Iterable[str] = (),
-    most_failures: int = 10,
-    most_plans: int | None = None,
-    most_of_class: int | None = None,
-    controllers: Controllers = False,
-    is_exhaustive: bool = False,
-    shrink: bool = True,
-    on_plan: Callable[[Report], None] = lambda _report: None,
-) -> Report:
+@by_keywords(Options)
+def prove(operator: Subject | Callable[[], Subject], options: Options) -> Report:
     """Look for a plan that the operator does not survive.
 
     ``operator``, or a function that makes one: then what it keeps in memory is lost with each crash, as in
-    life.  ``steps`` are what the user does; unless told, they are made from the schema of the operator's
-    first kind, beginning with ``example``.  ``budget`` is in seconds of CPU.  ``clouds`` are what it uses
-    outside of the cluster.  ``controllers`` are those of every cluster that run in this one, by their names,
-    or True for all: then a Deployment makes pods, and a plan costs more.  ``always``, ``never`` and
-    ``at_most`` are rules of your own (``oracles.py``); objects of the resources that it ``keeps``
-    (``persistentvolumeclaims``) are meant to stay.
+    life.  ``steps`` are what the user does; unless told, they are made from the schemas of the operator's
+    kinds, beginning with ``example``: the spec of the first kind, or specs by kind.  ``budget`` is in seconds
+    of CPU.  ``objects`` are there from the beginning.  ``clouds`` are what it uses outside of the cluster.
+    ``controllers`` are those of every cluster that run in this one, by their names, or True for all: then a
+    Deployment makes pods, and a plan costs more.  ``always``, ``never`` and ``at_most`` are rules of your own
+    (``oracles.py``); objects of the resources that it ``keeps`` (``persistentvolumeclaims``) are meant to
+    stay.
 
-    ``only`` these classes of faults, and judged ``without`` these oracles.  It ends early after
-    ``most_failures`` failures or ``most_plans`` plans; when all single faults are through, if
-    ``is_exhaustive``.  With ``most_of_class``, so many plans of each class are tried, spread over the places
-    where it can strike: little of everything, for a test that must be quick.  Failing plans are made smaller,
-    unless ``shrink`` is False.
+    ``only`` these classes of faults, and judged ``without`` these oracles; ``seed`` is of all chance.  It
+    ends early after ``most_failures`` failures or ``most_plans`` plans; when all single faults are through,
+    if ``is_exhaustive``.  With ``most_of_class``, so many plans of each class are tried, spread over the
+    places where it can strike: little of everything, for a test that must be quick.  Failing plans are made
+    smaller, unless ``shrink`` is False.  ``on_plan`` is told the report after each.
     """
-    classes = checked(only, CLASSES, "class of faults")
-    oracles = checked(without, ids(), "oracle")
-    rules = Rules(tuple(always), tuple(never), tuple(at_most), tuple(keeps))
-    given = tuple(objects)
-    proof = _Proof(
-        Prepared.of(maker(operator), clouds=clouds, objects=given, controllers=controllers),
-        rules,
-        How(
-            seed,
-            rules.keeps,
-            tuple(sorted(oracles)),
-            rules.at_most,
-            chosen(controllers),
-            given,
-            tuple(words(rule) for rule in (*always, *never)),
-        ),
-        only=classes,
-        most_of_class=most_of_class,
-        on_plan=on_plan,
+    checked(options.only, CLASSES, "class of faults")
+    checked(options.without, ids(), "oracle")
+    prepared = Prepared.of(
+        maker(operator), clouds=options.clouds, objects=options.objects, controllers=options.controllers
     )
-    taken = tuple(steps) if steps is not None else proof.usual_steps(example)
-    proof.report.steps = taken
-    return proof.run(taken, budget, most_failures, most_plans, is_exhaustive=is_exhaustive, is_shrunk=shrink)
+    proof = _Proof(prepared, options.rules, options.how, options)
+    if options.steps is not None:
+        return proof.run(tuple(options.steps))
+    made = usual(prepared, options.example, seed=options.seed)
+    proof.report.skipped.update(made.skipped)
+    return proof.run(made.steps)
 
 
 def replay(
@@ -146,27 +119,22 @@ def replay(
     ``plan`` is a plan, its JSON, or the file in which it is kept.  What the proof was told is in the file,
     and counts unless it is said again here; rules (``always``, ``never``) and ``clouds`` are in no file.
     """
-    kept = _read(plan)
-    how = kept.how
-    if how.rules and not (always or never):
-        raise ValueError(
-            f"the plan was judged by rules, which a file cannot hold ({'; '.join(how.rules)}): "
-            "give always=… and never=… as they were given to prove"
-        )
-    told: dict[str, Any] = {
-        "objects": None if objects is None else tuple(objects),
-        "at_most": None if at_most is None else tuple(at_most),
-        "keeps": None if keeps is None else tuple(keeps),
-        "without": None if without is None else tuple(checked(without, ids(), "oracle")),
-        "controllers": None if controllers is None else chosen(controllers),
-    }
-    told["seed"] = kept.seed if how.seed is None else how.seed
-    how = msgspec.structs.replace(how, **{name: each for name, each in told.items() if each is not None})
+    kept = kept_of(plan)
+    how = told_again(
+        kept,
+        has_rules=bool(always or never),
+        objects=None if objects is None else tuple(objects),
+        at_most=None if at_most is None else tuple(at_most),
+        keeps=None if keeps is None else tuple(keeps),
+        without=None if without is None else tuple(checked(without, ids(), "oracle")),
+        controllers=None if controllers is None else chosen(controllers),
+    )
     prepared = Prepared.of(maker(operator), clouds=clouds, objects=how.objects, controllers=how.controllers)
     return _Proof(prepared, Rules(tuple(always), tuple(never), how.at_most, how.keeps), how).once(kept)
 
 
-def _read(plan: Plan | str | bytes | Path) -> Kept:
+def kept_of(plan: Plan | str | bytes | Path) -> Kept:
+    """A plan as it is kept: itself, its JSON, or the file that it is in."""
     if isinstance(plan, Kept):
         return plan
     if isinstance(plan, Plan):
@@ -186,98 +154,90 @@ def usual_steps_of(
     prepared: Prepared, example: dict[str, Any] | None = None, *, seed: int = 0
 ) -> tuple[Step, ...]:
     """What a user does, where nobody says: found by running the operator once without faults."""
-    return _Proof(prepared, Rules(), How(seed)).usual_steps(example)
+    return usual(prepared, example, seed=seed).steps
+
+
+class _Enough(BaseException):
+    """Nothing more is to be tried.  No Exception, which Hypothesis would take for a test that fails."""
 
 
 class _Proof:
-    def __init__(
-        self,
-        prepared: Prepared,
-        rules: Rules,
-        how: How,
-        *,
-        only: frozenset[str] = frozenset(),
-        most_of_class: int | None = None,
-        on_plan: Callable[[Report], None] = lambda _report: None,
-    ) -> None:
+    def __init__(self, prepared: Prepared, rules: Rules, how: How, options: Options | None = None) -> None:
         self._prepared = prepared
         self._rules = rules
         self._seed = how.seed or 0
         self._without = frozenset(how.without)
-        self._only = only
-        self._most_of_class = most_of_class
-        self._on_plan = on_plan
+        self._options = options or Options()
+        self._only = frozenset(self._options.only)
+        self._deadline = 0.0  # in CPU seconds of this process
         self._references: dict[bytes, Reference] = {}
         self._met: set[str] = set()  # the classes of faults of which a plan was run twice
         self.report = Report(prepared.make().name, how=how)
 
-    def usual_steps(self, example: dict[str, Any] | None) -> tuple[Step, ...]:
-        crds = self._prepared.make().crds()
-        if not crds:
-            raise ValueError(
-                "the operator defines no kind to make objects of: say what a user does, with steps=…"
-            )
-        steps = usual_steps(crds[0], example)
-        run = self._prepared.run(Plan(steps, (), self._seed))
-        refused = _refused(run)
-        if 0 in refused:
-            raise ValueError(
-                f"{refused[0]}: the schema says too little to make one; give example={{…}} or steps=…"
-            )
-        # The end of its life stays, refused or not: that it cannot be made again is for oracles to judge.
-        end = len(steps) - 3
-        kept = [step for number, step in enumerate(steps[:end]) if number not in refused]
-        return (*kept, *self._children(run), *steps[end:])
-
-    def _children(self, run: Run) -> list[Step]:
-        """Deletions of what the operator makes: each comes back."""
-        kinds = {}
-        for write in run.writes:
-            if write.type == "ADDED" and write.by.startswith("operator") and write.namespace:
-                obj = msgspec.json.decode(write.data)
-                if not obj["metadata"].get("generateName"):
-                    kinds[write.resource] = Delete(
-                        obj["apiVersion"], obj["kind"], write.name, write.namespace
-                    )
-        return list(kinds.values())
-
-    def run(
-        self,
-        steps: tuple[Step, ...],
-        budget: float,
-        most_failures: int,
-        most_plans: int | None,
-        *,
-        is_exhaustive: bool,
-        is_shrunk: bool,
-    ) -> Report:
-        report, began = self.report, time.process_time()
-        deadline = began + budget
+    def run(self, steps: tuple[Step, ...]) -> Report:
+        told, report, began = self._options, self.report, time.process_time()
+        report.steps = steps
+        self._deadline = began + told.budget
         gc.collect()
         gc.freeze()  # what is there by now stays: runs need not look at it
         try:
             self._begin(steps)
-            for plan in self._plans(steps, is_exhaustive=is_exhaustive):
-                left = budget * _FOR_SHRINKING if is_shrunk and report.failures else 0.0
-                if time.process_time() > deadline - left or len(report.alarms) >= most_failures:
-                    break
-                if most_plans is not None and report.plans >= most_plans:
-                    break
-                if report.cells.get(cell_of(plan)) != "failed":
-                    self._try(plan)
-            if is_shrunk:
-                self._shrink_all(min(deadline, time.process_time() + budget * _FOR_SHRINKING))
+            with suppress(_Enough):
+                for plan in plans_of(
+                    report,
+                    steps,
+                    only=self._only,
+                    most_of_class=told.most_of_class,
+                    is_exhaustive=told.is_exhaustive,
+                ):
+                    self._go_on(plan)
+                self._by_chance(steps)
+            if told.shrink:
+                now = time.process_time()
+                self._shrink_all(min(self._deadline, now + told.budget * FOR_SHRINKING))
         finally:
             gc.unfreeze()
             report.seconds = time.process_time() - began
         return report
+
+    def _go_on(self, plan: Plan, *, is_drawn: bool = False) -> Run | None:
+        """Try a plan, if something is left of the budget, and unless its cell has failed."""
+        told, report = self._options, self.report
+        left = told.budget * FOR_SHRINKING if told.shrink and report.failures else 0.0
+        if time.process_time() > self._deadline - left or len(report.alarms) >= told.most_failures:
+            raise _Enough
+        if told.most_plans is not None and report.plans >= told.most_plans:
+            raise _Enough
+        return None if report.cells.get(cell_of(plan)) == "failed" else self._try(plan, is_drawn=is_drawn)
+
+    def _by_chance(self, steps: tuple[Step, ...]) -> None:
+        """What Hypothesis draws, until the budget is spent; told what is missing, where it is not there."""
+        is_bounded = self._options.is_exhaustive or self._options.most_of_class is not None
+        if self.report.reference is None or is_bounded or (self._only and CHANCE not in self._only):
+            return
+        try:
+            from setpoint.testing.proof.drawn import by_chance  # noqa: PLC0415 - Hypothesis may be missing
+        except ImportError as missing:
+            self.report.skipped[CHANCE] = str(missing)
+            return
+
+        def attempt(plan: Plan) -> set[tuple[str, str]] | None:
+            run = self._go_on(plan, is_drawn=True)
+            return None if run is None or len(run.fired) < len(plan.faults) else outcomes(run)
+
+        by_chance(
+            steps,
+            lambda life: combinable(self._reference(life).run, life),
+            attempt,
+            seed=self._seed,
+        )
 
     def _begin(self, steps: tuple[Step, ...]) -> None:
         """What is so without any fault."""
         if not self._learn(steps):
             return
         report, reference = self.report, self._reference(steps)
-        can_go_on = _is_settled(reference.run) and self._does_something(reference)
+        can_go_on = is_settled(reference.run) and self._does_something(reference)
         if not can_go_on or not self._only or "none" in self._only:
             self._undisturbed(Plan(steps, (), self._seed), reference)
         if can_go_on:
@@ -305,10 +265,8 @@ class _Proof:
 
     def _undisturbed(self, plan: Plan, reference: Reference) -> None:
         """Judge a plan without faults: with probes after every step, and against fresh starts."""
-        if _is_settled(reference.run) and not self._does_something(reference):
-            did = "; ".join(map(str, plan.steps))
-            nothing = Finding("O13", f"it does nothing at all in these steps: {did}")
-            self.report.failures.append(Failure(plan, (nothing,), reference.run))
+        if is_settled(reference.run) and not self._does_something(reference):
+            self.report.failures.append(Failure(plan, (does_nothing(plan),), reference.run))
             return
         self.report.plans += 4  # twice as it is, and with other seeds
         self._try(plan)
@@ -317,38 +275,27 @@ class _Proof:
         key = msgspec.json.encode(steps)
         found = self._references.get(key)
         if found is None:
+            if len(self._references) >= _MOST_REFERENCES:
+                self._references.clear()
             run = self._prepared.run(Plan(steps, (), self._seed))
             found = self._references[key] = Reference(run, self._rules, self._prepared.primaries)
         return found
 
-    def _plans(self, steps: tuple[Step, ...], *, is_exhaustive: bool) -> Iterator[Plan]:
-        reference = self.report.reference
-        if reference is None:
-            return iter(())
-        report = self.report
-        listed = list(singles(reference, steps, only=self._only))
-        report.total = len(listed)
-        for plan in listed:
-            report.cells.setdefault(cell_of(plan), "open")
-        if is_exhaustive:
-            return iter(listed)
-        more = pairs(reference, steps)
-        if self._only:
-            more = (plan for plan in more if plan.id in self._only)
-        if self._most_of_class is not None:
-            return chain(thinned(listed, self._most_of_class), thinned(list(more), self._most_of_class))
-        return chain(listed, more, () if self._only else by_chance(reference, steps, seed=self._seed))
-
-    def _try(self, plan: Plan, *, twice: bool = False) -> None:
+    def _try(self, plan: Plan, *, twice: bool = False, is_drawn: bool = False) -> Run:
         reference = self._reference(plan.steps)
         run = self._run(plan, reference)
         self.report.plans += 1
-        twice = twice or plan.id not in self._met or self.report.plans % AGAIN == 0
+        is_first = plan.id in CLASSES and plan.id not in self._met
+        twice = twice or is_first or self.report.plans % AGAIN == 0
         self._met.add(plan.id)
-        self._judge(plan, run, reference, twice=twice)
-        self._on_plan(self.report)
+        findings = self._found(run, reference)
+        twice = twice or _is_new(self.report, plan, real(findings))
+        if not twice or self._is_the_same(run, reference):
+            conclude(self.report, run, findings, reference, is_drawn=is_drawn)
+        self._options.on_plan(self.report)
         if self.report.plans % 200 == 0:
             gc.collect()
+        return run
 
     def _run(self, plan: Plan, reference: Reference) -> Run:
         """One run; without faults it is probed after every step."""
@@ -361,22 +308,6 @@ class _Proof:
         if not run.plan.faults and "O4" not in self._without:
             findings += fresh_starts_of(self._prepared, reference)
         return findings
-
-    def _judge(self, plan: Plan, run: Run, reference: Reference, *, twice: bool) -> None:
-        report, cell = self.report, cell_of(plan)
-        findings = self._found(run, reference)
-        wrong = real(findings)
-        is_warning = is_excused(plan, wrong)
-        is_new = bool(wrong) and not (is_warning and report.cells.get(cell) == "warned")
-        if (twice or is_new) and not self._is_the_same(run, reference):
-            return
-        if findings and not wrong:
-            report.inconclude(plan, cell, findings[0].what)
-            return
-        report.proven += 1
-        if is_new:
-            report.failures.append(Failure(plan, wrong, run, is_warning, (cell,), reference.run))
-        report.mark(plan, cell, "ok" if not wrong else "warned" if is_warning else "failed")
 
     def _is_the_same(self, run: Run, reference: Reference) -> bool:
         """Whether another run of the same plan is the same; said to be broken, if not."""
@@ -403,13 +334,8 @@ class _Proof:
 
     def _shrink_all(self, deadline: float) -> None:
         """Make what failed smaller, what is more than a warning first; what is the same then is told once."""
-        found: dict[tuple[bytes, str], Failure] = {}
-        for failure in sorted(self.report.failures, key=lambda each: each.is_warning):
-            small = self._shrunk(failure, deadline)
-            key = (msgspec.json.encode(small.plan), small.first.oracle)
-            known = found.get(key)
-            found[key] = small if known is None else replace(known, cells=known.cells + small.cells)
-        self.report.failures[:] = found.values()
+        failures = sorted(self.report.failures, key=lambda each: each.is_warning)
+        self.report.failures[:] = told_once([self._shrunk(failure, deadline) for failure in failures])
 
     def _shrunk(self, failure: Failure, deadline: float) -> Failure:
         """The same failure, with as few faults and steps as show it."""
@@ -421,7 +347,7 @@ class _Proof:
         return best
 
     def _next(self, failure: Failure, deadline: float) -> Failure | None:
-        for plan in smaller(failure.plan) if failure.first.oracle != "O13" else ():
+        for plan in smaller_than(failure):
             if time.process_time() > deadline:
                 return None
             if found := self._fails(plan, failure):
@@ -431,16 +357,62 @@ class _Proof:
     def _fails(self, plan: Plan, failure: Failure) -> Failure | None:
         """How it fails by the same oracle, and because of the faults; None if it does not."""
         reference = self._reference(plan.steps)
-        if plan.faults and not _can_strike(plan, reference.run):
+        if not can_strike(plan, reference.run):
             return None
         run = self._run(plan, reference)
-        findings = self._found(run, reference)
-        wrong = real(findings)
-        is_same = any(each.oracle == failure.first.oracle for each in wrong)
-        has_struck = wrong == tuple(findings) and len(run.fired) == len(plan.faults)
-        if not is_same or not has_struck or is_excused(plan, wrong) != failure.is_warning:
-            return None
-        return Failure(plan, wrong, run, failure.is_warning, failure.cells, reference.run)
+        return fails_alike(failure, run, self._found(run, reference), reference)
+
+
+def plans_of(
+    report: Report,
+    steps: tuple[Step, ...],
+    *,
+    only: frozenset[str],
+    most_of_class: int | None = None,
+    is_exhaustive: bool = False,
+    can: Callable[[Plan], bool] = lambda _plan: True,
+) -> Iterator[Plan]:
+    """Single faults and pairs that there ``can`` be, in order; the report is told which cells to cover."""
+    reference = report.reference
+    if reference is None:
+        return iter(())
+    listed = [plan for plan in singles(reference, steps, only=only) if can(plan)]
+    report.total = len(listed)
+    for plan in listed:
+        report.cells.setdefault(cell_of(plan), "open")
+    if is_exhaustive:
+        return iter(listed)
+    more = (plan for plan in pairs(reference, steps) if (not only or plan.id in only) and can(plan))
+    if most_of_class is not None:
+        return chain(thinned(listed, most_of_class), thinned(list(more), most_of_class))
+    return chain(listed, more)
+
+
+def conclude(
+    report: Report, run: Run, findings: Sequence[Finding], reference: Reference, *, is_drawn: bool = False
+) -> None:
+    """Note what came of a plan: a failure, nothing that can be said, or that it is survived.
+
+    Of those that are drawn there is no end: what did not strike counts neither way, and what was survived is
+    no cell of those that there are to cover.
+    """
+    plan, cell, wrong = run.plan, cell_of(run.plan), real(findings)
+    if findings and not wrong:
+        if not is_drawn:
+            report.inconclude(plan, cell, findings[0].what)
+        return
+    report.proven += 1
+    is_warning = is_excused(plan, wrong)
+    if _is_new(report, plan, wrong):
+        report.failures.append(Failure(plan, wrong, run, is_warning, (cell,), reference.run))
+    if wrong or not is_drawn:
+        report.mark(plan, cell, "ok" if not wrong else "warned" if is_warning else "failed")
+
+
+def _is_new(report: Report, plan: Plan, wrong: Sequence[Finding]) -> bool:
+    """Whether something is wrong, and not yet known of this cell."""
+    known = report.cells.get(cell_of(plan))
+    return bool(wrong) and known != "failed" and not (known == "warned" and is_excused(plan, wrong))
 
 
 def masked_by_chance(prepared: Prepared, steps: tuple[Step, ...], first: Run | None = None) -> Masked:
@@ -456,24 +428,28 @@ def masked_by_chance(prepared: Prepared, steps: tuple[Step, ...], first: Run | N
 
 def fresh_starts_of(prepared: Prepared, reference: Reference) -> list[Finding]:
     """O4: each state that the steps lead to, against a fresh start with the same spec."""
-    found: list[Finding] = []
     known: dict[bytes, Run] = {}
-    for point in reference.run.checkpoints[1:]:
-        wanted = tuple(
-            Create(_as_new(msgspec.json.decode(write.data)))
-            for write in _living(reference.run, point.time)
-            if write.resource in prepared.primaries
-        )
-        if not wanted or not point.is_settled or _is_helped(reference.run, point.time, prepared.primaries):
-            continue
-        key = msgspec.json.encode(wanted)
+    for point, plan in fresh_plans(reference):
+        key = msgspec.json.encode(plan)
         fresh = known.get(key)
         if fresh is None:
-            fresh = known[key] = prepared.run(Plan(wanted, (), reference.run.plan.seed))
-        found += fresh_start(point, fresh)
-        if found:
-            break
-    return found
+            fresh = known[key] = prepared.run(plan)
+        if found := list(fresh_start(point, fresh)):
+            return found
+    return []
+
+
+def fresh_plans(reference: Reference) -> Iterator[tuple[Checkpoint, Plan]]:
+    """The states that the steps lead to, and for each the plan that makes its objects at once."""
+    run = reference.run
+    for point in run.checkpoints[1:]:
+        wanted = tuple(
+            Create(_as_new(msgspec.json.decode(write.data)))
+            for write in _living(run, point.time)
+            if write.resource in reference.primaries
+        )
+        if wanted and point.is_settled and not _is_helped(run, point.time, reference.primaries):
+            yield point, Plan(wanted, (), run.plan.seed)
 
 
 def _is_helped(run: Run, moment: float, primaries: frozenset[str]) -> bool:
@@ -495,22 +471,56 @@ def is_excused(plan: Plan, findings: Sequence[Finding]) -> bool:
     return bool(findings) and plan.is_hostile and not any(finding.is_grave for finding in findings)
 
 
-def _is_settled(run: Run) -> bool:
+def does_nothing(plan: Plan) -> Finding:
+    """That there was nothing to be proven."""
+    return Finding("O13", f"it does nothing at all in these steps: {'; '.join(map(str, plan.steps))}")
+
+
+def is_settled(run: Run) -> bool:
+    """Whether it came to rest after every step."""
     return all(point.is_settled for point in run.checkpoints)
 
 
-def _refused(run: Run) -> dict[int, str]:
-    """Which of the user's steps were refused, and how."""
-    refused: dict[int, str] = {}
-    taken = 0
-    for line in run.lines:
-        if line.lane != "user":
-            continue
-        if line.what.startswith("refused with "):
-            refused[taken - 1] = line.what
-        else:
-            taken += 1
-    return refused
+def smaller_than(failure: Failure) -> Iterator[Plan]:
+    """Plans that may show the same: up to where it shows, then with a fault less, or a step less."""
+    plan = failure.plan
+    if failure.first.oracle == "O13":
+        return
+    if 0 < (shown := _shown_at(failure)) < len(plan.steps):
+        yield msgspec.structs.replace(plan, steps=plan.steps[:shown])
+    yield from smaller(plan)
+
+
+def _shown_at(failure: Failure) -> int:
+    """After how many steps the state shows it; 0 where it never does."""
+    usual = {} if failure.reference is None else {each.step: each for each in failure.reference.checkpoints}
+    for point in failure.run.checkpoints:
+        is_other = point.step in usual and not point.is_blind and point.state != usual[point.step].state
+        if is_other or not point.is_settled or point.restless:
+            return point.step
+    return 0
+
+
+def fails_alike(
+    failure: Failure, run: Run, findings: Sequence[Finding], reference: Reference
+) -> Failure | None:
+    """How a smaller plan fails: by the same oracle, and because of its faults; None if it does not."""
+    plan, wrong = run.plan, real(findings)
+    is_same = any(each.oracle == failure.first.oracle for each in wrong)
+    has_struck = wrong == tuple(findings) and len(run.fired) == len(plan.faults)
+    if not is_same or not has_struck or is_excused(plan, wrong) != failure.is_warning:
+        return None
+    return Failure(plan, wrong, run, failure.is_warning, failure.cells, reference.run)
+
+
+def told_once(failures: Iterable[Failure]) -> list[Failure]:
+    """Failures of one plan by one oracle are one, in all the cells in which it was found."""
+    found: dict[tuple[bytes, str], Failure] = {}
+    for failure in failures:
+        key = (msgspec.json.encode(failure.plan), failure.first.oracle)
+        known = found.get(key)
+        found[key] = failure if known is None else replace(known, cells=known.cells + failure.cells)
+    return list(found.values())
 
 
 def smaller(plan: Plan) -> Iterator[Plan]:
@@ -533,10 +543,10 @@ def _sooner(fault: AnyFault, by: int) -> AnyFault:
     return msgspec.structs.replace(fault, at=At(fault.at.what, max(1, fault.at.nth - by)))
 
 
-def _can_strike(plan: Plan, reference: Run) -> bool:
-    """Whether all is well without the faults, and it comes to the first of them."""
+def can_strike(plan: Plan, reference: Run) -> bool:
+    """Whether it has no faults; or all is well without them, and it comes to the first of them."""
     places = {*(effect.at for effect in reference.effects), *reference.events}
-    return _is_settled(reference) and any(fault.at in places for fault in plan.faults)
+    return not plan.faults or (is_settled(reference) and any(fault.at in places for fault in plan.faults))
 
 
 def _living(run: Run, moment: float) -> list[Any]:

@@ -17,22 +17,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn, Self
 
-from setpoint.api.meta import is_true
 from setpoint.api.names import Resource
 from setpoint.client.client import Client
 from setpoint.client.config import Config
-from setpoint.kube.apiextensions.v1 import CustomResourceDefinition
 from setpoint.testing.faults import Faults
 from setpoint.testing.node import Node
 from setpoint.testing.proof.cloud import Cloud
 from setpoint.testing.proof.lab import Lab, Nothing
 from setpoint.testing.proof.plans import AnyFault
-from setpoint.testing.proof.real_proof import SKIPPED
+from setpoint.testing.proof.real_proof import why_not
+from setpoint.testing.proof.real_site import LONGEST, served
 from setpoint.testing.proof.real_world import Ground, RealWorld
 from setpoint.testing.proof.trace import USER
-from setpoint.testing.waiting import eventually
-
-LONGEST = 60.0  # seconds that a test may wait for
 
 
 class RealLab(Lab):
@@ -80,14 +76,8 @@ class RealLab(Lab):
     async def _serve(self, crds: list[dict[str, Any]]) -> None:
         admin = self._ground.client
         for crd in crds:
-            name = crd["metadata"]["name"]
             await admin.apply(crd, force=True)
-
-            async def established(name: str = name) -> bool:
-                found = await admin.get(CustomResourceDefinition, name)
-                return is_true(found.status.conditions or [], "Established")
-
-            await eventually(established, timeout=LONGEST, what=f"{name} is established")
+            await served(admin, crd["metadata"]["name"])
         await admin.discovery.refresh()
         new = [
             each
@@ -105,8 +95,8 @@ class RealLab(Lab):
 
     def fault(self, *faults: AnyFault) -> None:
         for each in faults:
-            if each.id in SKIPPED:
-                self._unavailable(f"{each.id} {SKIPPED[each.id]}: {each}")
+            if (missing := why_not(each)) is not None:
+                self._unavailable(f"{' '.join(missing)}: {each}")
         super().fault(*faults)
 
     def freeze(self, *resources: str, seconds: float = 60.0) -> None:

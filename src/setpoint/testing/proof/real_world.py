@@ -378,13 +378,27 @@ class RealWorld(AnyWorld):
     async def _take(self, step: Create | Change | Delete) -> int:
         match step:
             case Create(object=obj):
-                return await self._ask("POST", self._kinds[obj["apiVersion"], obj["kind"]], "", obj)
+                return await self._ask("POST", self._resource(obj["apiVersion"], obj["kind"]), "", obj)
             case Change():
                 name = f"{step.name}/{step.subresource}" if step.subresource else step.name
-                return await self._ask("PATCH", self._kinds[step.api_version, step.kind], name, step.patch)
+                return await self._ask("PATCH", self._resource(step.api_version, step.kind), name, step.patch)
             case Delete():
                 options = {"propagationPolicy": "Background"}
-                return await self._ask("DELETE", self._kinds[step.api_version, step.kind], step.name, options)
+                return await self._ask(
+                    "DELETE", self._resource(step.api_version, step.kind), step.name, options
+                )
+
+    def _resource(self, api_version: str, kind: str) -> Resource:
+        found = self._kinds.get((api_version, kind))
+        if found is None:
+            raise ValueError(
+                f"the cluster has no {kind} of {api_version}: is its definition among the operator's?"
+            )
+        if not found.namespaced:
+            raise ValueError(
+                f"{found} belong to no namespace, and on a cluster a plan keeps to one: prove it in process"
+            )
+        return found
 
     async def _ask(self, method: str, resource: Resource, name: str, body: Any) -> int:
         path = f"/apis/{resource.group}" if resource.group else "/api"
@@ -401,6 +415,10 @@ class RealWorld(AnyWorld):
             resource = self._ground.resources.get(_group_and_plural(place.resource))
             if resource is not None:
                 yield f"{resource.kind}.{resource.group}", place
+
+    def _find(self, api_version: str, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
+        found = self.mirror.live.get(Place(str(self._resource(api_version, kind)), namespace, name))
+        return None if found is None else msgspec.json.decode(found.record.data)
 
     async def compact(self) -> None:
         self._bounds.compacted = self.mirror.version

@@ -1,8 +1,10 @@
 """Tells what came of a proof: for people, for JUnit, and as one page of HTML.
 
 A failure is told as a story in four columns (the user, the operator, what it saw, the server).  Of all that
-happened only the causal slice is shown: what was done to, seen of and decided about the objects that are
-found wrong or that a fault struck, their owners and what they own; and every fault, death and start.
+happened only the causal slice is shown (``causal``): what was done to, seen of and decided about the objects
+that are found wrong or that a fault struck, their owners and what they own; and every fault, death and start.
+
+What could not be tried or judged (``Report.skipped``), as on a cluster, is told with the rest, everywhere.
 
 Pure; the files are written by ``cli/prove.py``.
 """
@@ -69,11 +71,13 @@ class Report:
     inconclusive: list[str] = field(default_factory=list)
     plans: int = 0
     proven: int = 0  # plans of which it is known what came of them
-    seconds: float = 0.0  # of this process's CPU
+    seconds: float = 0.0  # of this process's CPU; on a cluster, of the clock on the wall
     total: int = 0  # plans with one fault that there are
     cells: dict[Cell, str] = field(default_factory=dict)  # "ok", "failed", "warned", "inconclusive", "open"
     reference: Run | None = None
     how: How = field(default_factory=How)  # what the proof was told
+    cluster: str = ""  # the server of the cluster that it was on; "" in process
+    skipped: dict[str, str] = field(default_factory=dict)  # what was left out (on a cluster: much), and why
 
     @property
     def alarms(self) -> list[Failure]:
@@ -111,7 +115,7 @@ class Report:
 
 
 def as_text(report: Report, width: int = WIDTH) -> str:
-    lines = [_summary(report)]
+    lines = [_summary(report), *_skipped(report)]
     lines += [f"BROKEN (our own failure): {broken}" for broken in report.broken]
     for failure in report.failures:
         lines += ["", *_failure(failure, width)]
@@ -122,6 +126,7 @@ def as_text(report: Report, width: int = WIDTH) -> str:
 
 def _summary(report: Report) -> str:
     speed = report.plans / report.seconds if report.seconds else 0.0
+    spent = f"on {report.cluster}" if report.cluster else f"of CPU ({speed:.0f} a second)"
     said = (
         "FAIL"
         if report.alarms
@@ -133,11 +138,18 @@ def _summary(report: Report) -> str:
     )
     warned = len(report.failures) - len(report.alarms)
     return (
-        f"{said} {report.operator}: {report.plans} plans in {report.seconds:.1f} s of CPU "
-        f"({speed:.0f} a second), "
+        f"{said} {report.operator}: {report.plans} plans in {report.seconds:.1f} s {spent}, "
         f"{len(report.alarms)} failures, {warned} warnings, {len(report.inconclusive)} inconclusive; "
         f"{report.covered} of {len(report.cells)} cells (fault by effect) covered"
     )
+
+
+def _skipped(report: Report) -> list[str]:
+    """What was left out, a line for each reason."""
+    reasons: dict[str, list[str]] = {}
+    for name, why in report.skipped.items():
+        reasons.setdefault(why, []).append(name)
+    return [f"skipped: {', '.join(names)} ({why})" for why, names in reasons.items()]
 
 
 def _failure(failure: Failure, width: int = WIDTH) -> list[str]:
@@ -215,15 +227,23 @@ def _short(what: str) -> str:
 
 
 def causal_of(failure: Failure) -> list[Line]:
-    """The lines that have to do with what was found, or what was struck; all, if that names no object."""
-    run = failure.run
-    writes = [*(failure.reference.writes if failure.reference is not None else ()), *run.writes]
-    places = _family(writes, _named(failure, writes))
-    if not places:
+    """The lines that have to do with what was found, or what was struck."""
+    return causal(failure.run, _named(failure), failure.reference)
+
+
+def causal(run: Run, places: Iterable[str], besides: Run | None = None) -> list[Line]:
+    """The lines that have to do with these objects, their owners and what they own; all, if none was written.
+
+    A place is ``configmaps default/web``, or of what is in no namespace ``nodes one``.  What was never
+    written in the run may be known from another ``besides``, as the one without faults.
+    """
+    writes = [*(besides.writes if besides is not None else ()), *run.writes]
+    family = _family(writes, _written(writes).intersection(places))
+    if not family:
         return list(run.lines)
-    keys = {place.split(" ", 1)[1] for place in places}
+    keys = {place.split(" ", 1)[1] for place in family}
     names = {key.rpartition("/")[2] for key in keys}
-    return [line for line in run.lines if _is_causal(line, places, keys, names)]
+    return [line for line in run.lines if _is_causal(line, family, keys, names)]
 
 
 def _is_causal(line: Line, places: set[str], keys: set[str], names: set[str]) -> bool:
@@ -255,13 +275,18 @@ def _place(resource: str, *key: str) -> str:
     return f"{resource} {'/'.join(key).lstrip('/')}"
 
 
-def _named(failure: Failure, writes: Iterable[Written]) -> set[str]:
+def _named(failure: Failure) -> set[str]:
     """The objects that findings speak of, and those at which a fault waits."""
     texts = [text for finding in failure.findings for text in (finding.what, *finding.details)]
     texts += [_SUBRESOURCE.sub(" ", fault.at.what) for fault in failure.plan.faults]
     said = " ".join(f"{text} " for text in texts)
-    places = {_place(write.resource, write.namespace, write.name) for write in writes}
+    usual = failure.reference.writes if failure.reference is not None else []
+    places = _written([*usual, *failure.run.writes])
     return {place for place in places if re.search(rf"(?<![\w.]){re.escape(place)}(?![\w.-])", said)}
+
+
+def _written(writes: Iterable[Written]) -> set[str]:
+    return {_place(write.resource, write.namespace, write.name) for write in writes}
 
 
 def _family(writes: Iterable[Written], places: set[str]) -> set[str]:
@@ -309,6 +334,11 @@ def _suite(report: Report) -> str:
     cases = [_case(report, str(cell), state, failed.get(cell)) for cell, state in report.cells.items()]
     cases += [_case(report, "without faults", "failed", failed[None])] if None in failed else []
     cases += [
+        f"<testcase classname={quoteattr(report.operator)} name={quoteattr(name)}>"
+        f"<skipped message={quoteattr(why)}/></testcase>"
+        for name, why in report.skipped.items()
+    ]
+    cases += [
         f"<testcase classname={quoteattr(report.operator)} name={quoteattr(f'the same twice {number}')}>"
         f"<error message={quoteattr(broken)}/></testcase>"
         for number, broken in enumerate(report.broken, 1)
@@ -349,6 +379,7 @@ def as_html(*reports: Report) -> str:
     ]
     for report in reports:
         parts.append(f"<h1>{html.escape(report.operator)}</h1><p>{html.escape(_summary(report))}</p>")
+        parts += [f"<p>{html.escape(each)}</p>" for each in _skipped(report)]
         parts += [f"<p><b>our own failure:</b> {html.escape(each)}</p>" for each in report.broken]
         parts += map(_page_of, report.failures)
         parts.append("<h2>Coverage</h2><table>")

@@ -9,7 +9,6 @@ Fed by the server; ``world.py`` listens.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from setpoint.server.storage.history import FIRST, History
 from setpoint.server.storage.memory import MemoryStore
 from setpoint.server.storage.objects import Objects
 from setpoint.server.storage.protocol import Encode, Event, Place, Record, Unwritable
+from setpoint.testing.proof.pace import world_time
 
 actor: ContextVar[str] = ContextVar("setpoint_proof_actor", default="server")
 """Who acts: the server answers in the task of who asks."""
@@ -75,6 +75,6 @@ class WorldStore(MemoryStore):
 
     def _apply(self, events: Sequence[Event]) -> None:
         super()._apply(events)
-        now = asyncio.get_running_loop().time()
+        now = world_time()
         for event in events:
             self._tell(actor.get(), event, now)

@@ -2,15 +2,15 @@
 
 The order is by what is likely to be found: crashes and lost answers first, then refusals, then what the
 operator sees, then what others do; within a class, in the order of effects.  ``pairs`` then puts two faults
-together, where one alone is known not to show everything.
+together, where one alone is known not to show everything.  What may be put together in any way, in the whole
+life or a part of it, is ``combinable``'s and ``parts``' to say; ``drawn.py`` draws from it.
 
 A *cell* is a class of fault at one sort of effect or event (whatever its occurrence): coverage is told in
-cells.  Pure.
+cells.  What a run came to is told in *outcomes*.  Pure.
 """
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -34,15 +34,18 @@ from setpoint.testing.proof.plans import (
     Freeze,
     Hide,
     Interfere,
+    Linger,
     Lose,
     Merge,
     Overlap,
+    Pass,
     Plan,
     Refuse,
     Restart,
     Rotate,
     Silence,
     Slow,
+    SlowClock,
     Starve,
     Step,
     Swap,
@@ -58,6 +61,7 @@ from setpoint.testing.proof.trace import Effect, Run, Written
 CODES = (409, 500, 504, 403, 422, 503, 0)  # no 404: that what is there is not there is a lie, and no failure
 FREEZES = (16.0, 301.0, 3601.0)
 JUMPS = (-3600.0, 3600.0, -60.0, 60.0)  # of a calendar
+ASLEEP = 3600.0  # seconds, by which a clock that never goes back may be ahead then
 BACK = 6  # so many of the states before are returned to, and of one resource half as many
 GUARDS: tuple[tuple[Literal["Fail", "Ignore"], bool], ...] = (
     ("Fail", False),
@@ -89,7 +93,7 @@ def singles(reference: Run, steps: tuple[Step, ...], *, only: frozenset[str] = f
     for faults in _columns(reference, steps):
         for fault in faults:
             if not only or fault.id in only:
-                yield Plan(steps, (fault,), seed, replicas=2 if isinstance(fault, ClockStep) else 1)
+                yield Plan(steps, (fault,), seed, replicas=fault.replicas)
 
 
 def _columns(reference: Run, steps: tuple[Step, ...]) -> Iterator[list[AnyFault]]:
@@ -99,18 +103,15 @@ def _columns(reference: Run, steps: tuple[Step, ...]) -> Iterator[list[AnyFault]
     external = [effect for effect in effects if effect.is_external]
     resources = sorted({_resource(at.what) for at in reference.events})
     written = sorted({_resource(effect.at.what) for effect in api})
-    primary = _primary(steps)
-    main = next((write.resource for write in reference.writes if write.by == "user"), "")
+    objects = _Objects.of(reference, steps)
+    asked = [(effect, objects.at(effect)) for effect in effects if objects.known]
     yield [Crash(at=effect.at, when="after") for effect in effects]
     yield [Crash(at=effect.at, when="before") for effect in effects]
     yield [Lose(at=effect.at, code=code) for code in (0, 504) for effect in effects]
-    if primary is not None:
-        delete = Delete(*primary)
-        yield [Crash(at=effect.at, when="after", down=(delete,)) for effect in effects]
-        yield [Interfere(at=effect.at, steps=(delete,)) for effect in effects]
-        yield [Interfere(at=effect.at, steps=(delete,), when="after") for effect in effects]
-        anew = _created(steps)
-        yield [Interfere(at=effect.at, steps=(delete, anew), when="after") for effect in effects if anew]
+    yield [Crash(at=effect.at, when="after", down=(obj.delete,)) for effect, obj in asked]
+    yield [Interfere(at=effect.at, steps=(obj.delete,)) for effect, obj in asked]
+    yield [Interfere(at=effect.at, steps=(obj.delete,), when="after") for effect, obj in asked]
+    yield [Interfere(at=effect.at, steps=(obj.delete, obj.create), when="after") for effect, obj in asked]
     yield [
         Freeze(at=effect.at, resources=(each,), seconds=FREEZES[0]) for effect in effects for each in written
     ]
@@ -122,9 +123,10 @@ def _columns(reference: Run, steps: tuple[Step, ...]) -> Iterator[list[AnyFault]
     yield [Cut(at=at, away=0.0) for at in reference.events]
     yield [Double(at=at) for at in reference.events]
     yield [Swap(at=at) for at in reference.events]
-    yield _changes(effects, steps)
+    yield [Interfere(at=effect.at, steps=(change,)) for effect, obj in asked for change in obj.changes[:1]]
     yield _marks(reference)
     yield _meddling(reference)
+    yield _lingering(reference, objects)
     yield [Hide(at=effect.at) for effect in external if effect.at.what.startswith("create ")]
     yield [Throttle(at=effect.at) for effect in api]
     yield [Slow(at=effect.at) for effect in api]
@@ -143,6 +145,8 @@ def _columns(reference: Run, steps: tuple[Step, ...]) -> Iterator[list[AnyFault]
     yield [Silence(at=at) for at in reference.events]
     yield [Uncollected(at=effect.at) for effect in effects]
     yield [ClockStep(at=effect.at, seconds=seconds) for seconds in JUMPS for effect in effects]
+    yield [ClockStep(at=effect.at, seconds=ASLEEP, clock="steady") for effect in effects]
+    yield [SlowClock(at=effect.at) for effect in effects]
     yield [Rotate(at=effect.at) for effect in api]
     yield [Overlap(at=effect.at) for effect in effects]
     yield [Unrenewed(at=effect.at, code=code) for code in (500, 409, 0) for effect in effects]
@@ -155,7 +159,8 @@ def _columns(reference: Run, steps: tuple[Step, ...]) -> Iterator[list[AnyFault]
         for each in written
         for effect in [first for first in api if _resource(first.at.what) == each][:1]
     ]
-    yield [Starve(at=effect.at, resources=(each,)) for effect in api for each in resources if each != main]
+    others = [each for each in resources if each not in objects.resources]
+    yield [Starve(at=effect.at, resources=(each,)) for effect in api for each in others]
     yield [Travel(at=effect.at, back=back, allowed=True) for back in (1, 3) for effect in effects]
     yield [Travel(at=effect.at, back=back) for effect in effects for back in _back(reference, effect)]
     yield [
@@ -165,15 +170,6 @@ def _columns(reference: Run, steps: tuple[Step, ...]) -> Iterator[list[AnyFault]
         for back in _back(reference, effect, each)
     ]
     yield _alterations(reference)
-
-
-def _changes(effects: list[Effect], steps: tuple[Step, ...]) -> list[AnyFault]:
-    """The user's next change of the object comes early, at every effect."""
-    found: list[AnyFault] = []
-    changes = _changes_of_primary(steps)
-    for effect in effects:
-        found += [Interfere(at=effect.at, steps=(step,)) for step in changes[:1]]
-    return found
 
 
 def _marks(reference: Run) -> list[AnyFault]:
@@ -205,6 +201,37 @@ def _meddling(reference: Run) -> list[AnyFault]:
     return found
 
 
+def _lingering(reference: Run, objects: _Objects) -> list[AnyFault]:
+    """Another program's finalizer stands on an object that is deleted later on: on what the user made, from
+    the first effect and from before each that writes to it; on a child, from when it is made.
+    """
+    lives: dict[str, list[Written]] = {}
+    for write in filter(_is_inside, reference.writes):
+        key = "/".join(filter(None, (write.namespace, write.name)))
+        lives.setdefault(f"{write.resource} {key}", []).append(write)
+    found: list[AnyFault] = []
+    for place, writes in lives.items():
+        obj = _decoded(writes[0])
+        identity = obj["apiVersion"], obj["kind"], writes[0].name, writes[0].namespace
+        on_it = [effect for effect in reference.effects if effect.at.what.partition(" ")[2] == place]
+        if writes[0].by.startswith("operator"):
+            made = [effect for effect in on_it[:1] if _goes_later(writes, effect.ended)]
+            found += [Linger(*identity, at=effect.at, when="after") for effect in made]
+        elif identity[:2] in objects.known:
+            living = [effect for effect in reference.effects if _goes_later(writes, effect.time)]
+            there = [effect for effect in living if effect is living[0] or effect in on_it]
+            found += [Linger(*identity, at=effect.at) for effect in there]
+    return found
+
+
+def _goes_later(lives: list[Written], moment: float) -> bool:
+    """Whether an object, of which these are all writes, was there at a moment, and was deleted later."""
+    before = [write for write in lives if write.time <= moment]
+    if not before or before[-1].type == "DELETED" or b'"deletionTimestamp"' in before[-1].data:
+        return False
+    return any(write.type == "DELETED" for write in lives[len(before) :])
+
+
 def _drift(obj: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Patches of what an operator asks for in a child, as somebody makes them by hand."""
     if data := obj.get("data"):
@@ -229,10 +256,6 @@ def _back(reference: Run, effect: Effect, resource: str = "") -> list[int]:
 def _is_inside(write: Written) -> bool:
     """Whether the server wrote it, and not a cloud."""
     return b'"apiVersion"' in write.data
-
-
-def _created(steps: tuple[Step, ...]) -> Create | None:
-    return next((step for step in steps if isinstance(step, Create)), None)
 
 
 def _alterations(reference: Run) -> list[AnyFault]:
@@ -288,32 +311,52 @@ def pairs(reference: Run, steps: tuple[Step, ...]) -> Iterator[Plan]:
     """Two faults each, of the kinds that hide from one."""
     seed = reference.plan.seed
     effects = [effect.at for effect in reference.effects]
-    changes = _changes_of_primary(steps)
+    objects = _Objects.of(reference, steps)
     for number, at in enumerate(effects):
         for later in (At(at.what, at.nth + 1), *effects[number + 1 : number + 3]):
             yield Plan(steps, (Crash(at=at, when="after"), Crash(at=later, when="after")), seed)
-    for at in effects:
+    for effect in reference.effects if objects.known else ():
         for event in reference.events:
-            if changes:
-                yield Plan(
-                    steps, (Interfere(at=at, steps=(changes[0],), when="after"), Merge(at=event)), seed
-                )
+            for change in objects.at(effect).changes[:1]:
+                acts = Interfere(at=effect.at, steps=(change,), when="after")
+                yield Plan(steps, (acts, Merge(at=event)), seed)
     for at in effects:
         yield Plan(steps, (Lose(at=at), Freeze(at=at, resources=(_resource(at.what),))), seed)
 
 
-def by_chance(reference: Run, steps: tuple[Step, ...], *, seed: int) -> Iterator[Plan]:
-    """For ever: one to three faults, of a few classes at a time, at places drawn from the reference."""
-    source = random.Random(f"plans {seed}")  # noqa: S311 - it is to be repeatable
-    # What is never seen again is not mended by a restart: that one stands alone.
-    columns = [each for each in _columns(reference, steps) if each and not isinstance(each[0], Starve)]
-    number = 0
-    while columns:
-        number += 1
-        swarm = source.sample(columns, min(len(columns), source.randint(1, 6)))
-        faults = tuple(source.choice(source.choice(swarm)) for _ in range(source.randint(1, 3)))
-        if len({fault.at for fault in faults}) == len(faults):
-            yield Plan(steps, faults, seed + number)
+def combinable(reference: Run, steps: tuple[Step, ...]) -> list[list[AnyFault]]:
+    """What may strike together, class by class; nothing, where it does not even come to rest without.
+
+    What is never seen again is not mended by a restart, and stands alone.  So do leases and slow clocks:
+    where one process waits for another to go, what strikes the view of the former is not over when it leads.
+    """
+    if not all(point.is_settled for point in reference.checkpoints):
+        return []
+    alone = Overlap | SlowClock | Starve | Unrenewed
+    return [each for each in _columns(reference, steps) if each and not isinstance(each[0], alone)]
+
+
+def parts(steps: tuple[Step, ...]) -> list[tuple[Step, ...]]:
+    """The lives that leave something out: all but some steps in a row; the first is always there.
+
+    What was asked for though it may fail is always taken back.
+    """
+    return [
+        steps[:first] + steps[last:]
+        for first in range(1, len(steps))
+        for last in range(first + 1, len(steps) + 1)
+        if not _may_fail(steps[first - 1])
+    ]
+
+
+def outcomes(run: Run) -> set[tuple[str, str]]:
+    """What came of all that the operator asked for, and of its looks; each once."""
+    asked = {(effect.at.what, effect.came_to) for effect in run.effects}
+    return asked | {(look.controller, look.error.partition(":")[0] or look.came_to) for look in run.looks}
+
+
+def _may_fail(step: Step) -> bool:
+    return isinstance(step, Change) and step.may_fail
 
 
 def _may(effect: Effect, code: int) -> bool:
@@ -321,25 +364,66 @@ def _may(effect: Effect, code: int) -> bool:
     return code != 409 or not effect.is_external
 
 
-def _changes_of_primary(steps: tuple[Step, ...]) -> list[Change]:
-    primary = _primary(steps)
-    return [
-        step
-        for step in steps
-        if isinstance(step, Change) and primary is not None and (step.api_version, step.kind) == primary[:2]
-    ]
-
-
 def _resource(what: str) -> str:
     """Of an effect or an event; of a subresource, whose it is."""
     return what.split(" ")[1].partition("/")[0]
 
 
-def _primary(steps: tuple[Step, ...]) -> tuple[str, str, str, str] | None:
-    """What the first object is: its deletion is the user's sharpest weapon."""
-    created = _created(steps)
-    if created is None:
-        return None
-    metadata = created.object["metadata"]
-    called = created.object["apiVersion"], created.object["kind"], metadata["name"]
-    return *called, metadata.get("namespace", "default")
+@dataclass(frozen=True, slots=True)
+class _Object:
+    """An object of the user's, and what can be done to it at any time; deletion is the sharpest weapon."""
+
+    create: Create
+    delete: Delete
+    changes: tuple[Change, ...]
+
+    @classmethod
+    def of(cls, create: Create, steps: tuple[Step, ...]) -> _Object:
+        kind, metadata = _kind(create), create.object["metadata"]
+        changes = tuple(step for step in steps if isinstance(step, Change) and _kind(step) == kind)
+        return cls(create, Delete(*kind, metadata["name"], metadata.get("namespace", "default")), changes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Objects:
+    """What the user's steps are about: the first object, and the first of every other custom kind."""
+
+    known: dict[tuple[str, str], _Object]
+    resources: frozenset[str]  # theirs
+    steps: tuple[Step, ...]
+    began: tuple[tuple[float, int], ...]  # when each step was taken
+
+    @classmethod
+    def of(cls, reference: Run, steps: tuple[Step, ...]) -> _Objects:
+        known: dict[tuple[str, str], _Object] = {}
+        for step in steps:
+            if isinstance(step, Create) and (not known or _is_custom(step)):
+                known.setdefault(_kind(step), _Object.of(step, steps))
+        written = [write for write in reference.writes if write.by == "user"]
+        resources = {write.resource for write in written if _kind(Create(_decoded(write))) in known}
+        began = tuple((point.began, point.step) for point in reference.checkpoints)
+        return cls(known, frozenset(resources), steps, began)
+
+    def at(self, effect: Effect) -> _Object:
+        """The one that the user was about when it came to an effect."""
+        taken = max((step for began, step in self.began if began <= effect.time), default=0)
+        kinds = (_kind(step) for step in reversed(self.steps[:taken]) if not isinstance(step, Pass))
+        first = next(iter(self.known))
+        return self.known[next((kind for kind in kinds if kind in self.known), first)]
+
+
+def _kind(step: Create | Change | Delete) -> tuple[str, str]:
+    if isinstance(step, Create):
+        return step.object["apiVersion"], step.object["kind"]
+    return step.api_version, step.kind
+
+
+def _is_custom(step: Create) -> bool:
+    """Whether it is no kind of Kubernetes' own: an object that an operator is for, and not one to help it."""
+    group = step.object["apiVersion"].rpartition("/")[0]
+    return "." in group and not group.endswith(".k8s.io")
+
+
+def _decoded(write: Written) -> dict[str, Any]:
+    obj: dict[str, Any] = msgspec.json.decode(write.data)
+    return obj

@@ -18,7 +18,7 @@ from setpoint.testing.proof.plans import At, Plan
 
 State: TypeAlias = dict[str, Any]  # canonical objects, by what they are called
 
-USER, SERVER, COLLECTOR = "user", "server", "collector"
+USER, OTHER, SERVER, COLLECTOR = "user", "other", "server", "collector"
 CONTROLLERS = "controllers"  # those that every cluster has
 CLAIMS = "persistentvolumeclaims"  # where data is: of what those make, the one thing that is compared
 
@@ -43,11 +43,17 @@ class Effect:
     ended: float = 0.0
     came_to: str = "under way"  # "200", "409", "lost", "crash"
     revision: int = 0  # of the write that it came to
+    look: str = ""  # the id of the reconcile that it was part of
 
     @property
     def is_done(self) -> bool:
         """Whether the world has changed."""
         return bool(self.revision)
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it was tried and, as far as the operator was told, not done."""
+        return not self.came_to.startswith(("2", "done", "crash", "under way", "lost"))
 
 
 class Written(NamedTuple):
@@ -78,6 +84,7 @@ class Looked(NamedTuple):
     came_to: str
     error: str
     is_bug: bool
+    id: str = ""
 
 
 @dataclass(slots=True)

@@ -7,13 +7,15 @@
     def test_it_survives_whatever_is_drawn(plan: Plan) -> None:
         trial.check(plan)
 
-``prove`` tries every fault at every place of one life of an object.  Here the life itself is drawn: specs
-with any value that the schema allows, changes, deletions, waits, in any order; and up to two faults at places
-of that life.  Hypothesis remembers what failed, and makes it smaller: fewer faults, fewer steps, simpler
-values.  A life without faults is held against a fresh start with its last spec (O4).  A plan whose faults did
-not all strike counts neither for nor against: Hypothesis draws another in its place.
+``prove`` tries every fault at every place of one life of an object, then what Hypothesis draws of that life.
+Here the life itself is drawn, of an object of the operator's first kind: specs with any value that the schema
+allows, changes, deletions, waits, in any order; and up to two faults at places of that life.  Hypothesis
+remembers what failed, and makes it smaller: fewer faults, fewer steps, simpler values.  A life without faults
+is held against a fresh start with its last spec (O4).  A plan whose faults did not all strike counts neither
+for nor against: Hypothesis draws another in its place.
 
-Hypothesis is not one of Setpoint's dependencies: who imports this has it.
+Hypothesis is not one of Setpoint's dependencies: who imports this has it.  Faults are drawn by ``drawn.py``,
+as in ``prove``.
 """
 
 from __future__ import annotations
@@ -29,12 +31,15 @@ try:
     from hypothesis import strategies as st
     from hypothesis.strategies import SearchStrategy
 except ImportError as missing:
-    raise ImportError("plans are drawn by Hypothesis, which is missing: pip install hypothesis") from missing
+    raise ImportError(
+        "plans are drawn by Hypothesis, which is missing: pip install 'setpoint[prove]'"
+    ) from missing
 
 from setpoint.testing.proof.cloud import Cloud
 from setpoint.testing.proof.controllers import Controllers
+from setpoint.testing.proof.drawn import plans
 from setpoint.testing.proof.oracles import Finding, Reference, Rules, ids, judge
-from setpoint.testing.proof.plans import AnyFault, Change, Create, Delete, Pass, Plan, Starve, Step
+from setpoint.testing.proof.plans import Change, Create, Delete, Pass, Plan, Step
 from setpoint.testing.proof.process import Subject, maker
 from setpoint.testing.proof.prove import (
     checked,
@@ -45,8 +50,9 @@ from setpoint.testing.proof.prove import (
     usual_steps_of,
 )
 from setpoint.testing.proof.report import Failure, Report
-from setpoint.testing.proof.sweep import singles
+from setpoint.testing.proof.sweep import combinable
 from setpoint.testing.proof.trace import Run
+from setpoint.testing.proof.usual import primary
 from setpoint.testing.proof.workload import Schema, is_fixed, sample, served
 from setpoint.testing.proof.world import Prepared
 
@@ -75,8 +81,9 @@ class Trial:
         controllers: Controllers = False,
     ) -> None:
         make = maker(operator)
-        self._name = make().name
-        self._crds = make().crds()
+        made = make()
+        self._name = made.name
+        self._crds = primary(made.crds(), made.kinds)
         self._example = example
         self._rules = Rules(tuple(always), tuple(never), tuple(at_most), tuple(keeps))
         self._without = checked(without, ids(), "oracle")
@@ -128,23 +135,10 @@ class Trial:
         lives = self.lives() if steps is None else st.just(tuple(steps))
 
         def struck(life: tuple[Step, ...]) -> SearchStrategy[Plan]:
-            places = self._faults(life)
-            if not places or not most_faults:
-                return st.just(Plan(life))
-            drawn = st.lists(
-                st.sampled_from(places), max_size=most_faults, unique_by=lambda fault: str(fault.at)
-            )
-            return drawn.map(lambda faults: Plan(life, tuple(faults)))
+            found = [fault for each in combinable(self._reference(life).run, life) for fault in each]
+            return plans(life, st.sampled_from(found), most=most_faults) if found else st.just(Plan(life))
 
         return lives.flatmap(struck)
-
-    def _faults(self, steps: tuple[Step, ...]) -> list[AnyFault]:
-        """All that can go wrong in such a life; but not what never ends, which stands alone in ``prove``."""
-        reference = self._reference(steps).run
-        if not all(point.is_settled for point in reference.checkpoints):
-            return []
-        found = [fault for plan in singles(reference, steps) for fault in plan.faults]
-        return [fault for fault in found if not isinstance(fault, Starve)]
 
     # ---- how it is judged
 

@@ -42,22 +42,26 @@ _WRONG = "bad"  # names nothing that there is
 
 
 def usual_steps(
-    crd: Mapping[str, Any], example: Mapping[str, Any] | None = None, *, children: tuple[Delete, ...] = ()
+    crd: Mapping[str, Any],
+    example: Mapping[str, Any] | None = None,
+    *,
+    children: tuple[Delete, ...] = (),
+    name: str = "sample",
 ) -> tuple[Step, ...]:
     """The life of one object, from a definition in wire form."""
     api_version, kind, schema = served(crd)
     spec = dict(example) if example is not None else sample(schema)
-    metadata = {"name": "sample", "namespace": "default"}
+    metadata = {"name": name, "namespace": "default"}
     if crd["spec"].get("scope") == "Cluster":
         del metadata["namespace"]
     obj = {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec}
     namespace = metadata.get("namespace", "default")
-    create, delete = Create(obj), Delete(api_version, kind, "sample", namespace)
+    create, delete = Create(obj), Delete(api_version, kind, name, namespace)
     changes = [
-        Change(api_version, kind, "sample", {"spec": patch}, namespace, may_fail=may_fail)
+        Change(api_version, kind, name, {"spec": patch}, namespace, may_fail=may_fail)
         for patch, may_fail in _changes(schema, spec)
     ]
-    last = Delete(api_version, kind, "sample", namespace, while_down=True)
+    last = Delete(api_version, kind, name, namespace, while_down=True)
     return (create, *changes, *children, delete, create, last)
 
 

@@ -34,6 +34,8 @@ from typing import Any, Final
 
 import msgspec
 
+from setpoint.client.client import Client
+from setpoint.manager.manager import Manager
 from setpoint.net import transport
 from setpoint.net.loopback import Loopback
 from setpoint.server.admission.calling import Caller, CallError, Target
@@ -46,14 +48,17 @@ from setpoint.testing.proof.cloud import Cloud
 from setpoint.testing.proof.collector import Collector
 from setpoint.testing.proof.controllers import BuiltIn, Controllers, chosen
 from setpoint.testing.proof.director import Director
+from setpoint.testing.proof.pace import Pace, PacedLoop, WorldClock, machine
 from setpoint.testing.proof.plans import (
     Change,
+    ClockStep,
     Crash,
     Create,
     Delete,
     Overlap,
     Plan,
     Rotate,
+    SlowClock,
     Starve,
     Step,
     Travel,
@@ -115,6 +120,7 @@ class Prepared:
                 BuiltIn(names).running(server.transport(), clock),
             ):
                 user = _User(server)
+                _check(make(), server, clock)
                 crds = make().crds()
                 for obj in [*crds, *besides]:
                     await user.act(Create(obj))
@@ -153,7 +159,8 @@ class Prepared:
         gc.disable()  # when it runs depends on what ran before
         disabled = logging.root.manager.disable
         logging.disable(logging.CRITICAL)
-        loop = VirtualTimeLoop()
+        has_clocks = any(isinstance(fault, ClockStep | SlowClock) for fault in plan.faults)
+        loop = PacedLoop() if has_clocks else VirtualTimeLoop()  # which is quicker
         loop.limit(_TURNS, _STALL)
         try:
             with seeded(plan.seed) as names, asyncio.Runner(loop_factory=lambda: loop) as runner:
@@ -179,7 +186,8 @@ class World(AnyWorld):
     def __init__(self, prepared: Prepared, plan: Plan, run: Run, names: random.Random) -> None:
         super().__init__(prepared.make, prepared.clouds, plan, run)
         self._prepared = prepared
-        self._clock = LoopClock()
+        self._clock = WorldClock()
+        self._paces: dict[Seam, Pace] = {}  # of the machines on which processes run
         self._store = WorldStore(prepared.begin, self._written)
         self._server = ApiServer(clock=self._clock, source=names, token=_SHOWN, store=self._store)
         self._director = Director(plan, run, self)
@@ -277,6 +285,9 @@ class World(AnyWorld):
             self._director.collect()
         may_fail = may_step_fail(self._plan, number)
         why_not = await self._settle(_MISOPERATED if may_fail else PATIENCE)
+        if self._is_last and self._director.uncollected:  # since this very step, and there is no other
+            self._director.collect()
+            why_not = await self._settle(_MISOPERATED if may_fail else PATIENCE)
         point = Checkpoint(
             number,
             what,
@@ -445,7 +456,9 @@ class World(AnyWorld):
             seam.is_behind, seam.old = True, past()
             seam.old_resources, seam.is_old_allowed = fault.resources, fault.allowed
         process.is_starved = any(isinstance(fault, Starve) for fault in self._plan.faults)
+        here = machine.set(self._paces.setdefault(seam, Pace()))
         process.start()
+        machine.reset(here)
         self._run.line(now(), f"operator {process.number}", "starts")
         return process
 
@@ -491,6 +504,19 @@ class World(AnyWorld):
             if resource is not None and record.place not in self._beginning:
                 yield f"{resource.kind}.{resource.group}", record.place
 
+    def _find(self, api_version: str, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
+        resource = self._resources.get((api_version, kind))
+        if resource is None:
+            return None
+        record = self._store.get(Place(resource.stored, namespace if resource.namespaced else "", name))
+        return None if record is None else msgspec.json.decode(record.data)
+
+    def pace_clocks(self, seam: Seam, *, ahead: float = 0.0, pace: float = 1.0) -> bool:
+        if not isinstance(asyncio.get_running_loop(), PacedLoop):
+            return False  # by hand: the loop is the test's
+        self._paces[seam].change(now(), ahead=ahead, pace=pace)
+        return True
+
     async def compact(self) -> None:
         await self._store.compact(self._store.revision)
 
@@ -506,7 +532,6 @@ class World(AnyWorld):
 
         async def unguard() -> None:
             await self._insist(Delete(_ADMISSION, _WEBHOOKS, name))
-            self._collector.unblock()
 
         return unguard
 
@@ -568,9 +593,11 @@ class World(AnyWorld):
             return
         token = actor.set(COLLECTOR)
         try:
-            await self._user.ask(method, resource, place.namespace, place.name, body)
+            status = await self._user.ask(method, resource, place.namespace, place.name, body)
         finally:
             actor.reset(token)
+        if status >= 500:
+            self._collector.wake()  # a fault goes on: it tries again
 
 
 class _User:
@@ -674,6 +701,12 @@ def _given(begin: Snapshot, identities: Iterable[tuple[str, ...]]) -> dict[str, 
         for place, obj in found
         if _identity(obj) in wanted
     }
+
+
+def _check(subject: Subject, server: ApiServer, clock: LoopClock) -> None:
+    """What cannot be added to a manager cannot be run: it says so itself, before any run."""
+    client = Client(transport=server.transport(), field_manager=subject.name)
+    subject.add_to(Manager(client=client, name=subject.name, clock=clock))
 
 
 def _source() -> random.Random:

@@ -1,0 +1,131 @@
+"""What a user does with an operator, where nobody says: found by running it without faults.
+
+For each kind that the operator is for, the life of one object (``workload.py``), without what the server does
+not take, and with the deletion of a child of each sort that was made.  Of several kinds the lives are one
+within the other: what is made first is there until all others are gone.
+
+Kinds other than the first are left out, and that is told, where a schema says too little: the object is
+refused, or never comes to rest.
+
+Runs ``world.py``; asked by ``prove.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from setpoint.api.names import GroupVersionKind
+from setpoint.testing.proof.plans import Delete, Plan, Step
+from setpoint.testing.proof.trace import Run
+from setpoint.testing.proof.workload import usual_steps
+from setpoint.testing.proof.world import Prepared
+
+_END = 3  # steps: it is deleted, made again, and deleted while the operator is down
+
+
+@dataclass(slots=True)
+class Usual:
+    """What a user does, kind by kind."""
+
+    begins: list[Step] = field(default_factory=list)
+    children: list[Step] = field(default_factory=list)
+    ends: list[Step] = field(default_factory=list)
+    creates: list[Step] = field(default_factory=list)
+    skipped: dict[str, str] = field(default_factory=dict)  # kinds that were left out, and why
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        return (*self.begins, *self.children, *self.ends)
+
+
+def usual(prepared: Prepared, example: dict[str, Any] | None = None, *, seed: int = 0) -> Usual:
+    """The life of an object of each kind; ``example`` is the spec of the first, or specs by kind."""
+    operator = prepared.make()
+    crds = primary(operator.crds(), operator.kinds)
+    if not crds:
+        raise ValueError(
+            "the operator defines no kind to make objects of: say what a user does, with steps=… "
+            "(--steps FILE)"
+        )
+    found = Usual()
+    specs = _by_kind(crds, example)
+    for number, crd in enumerate(crds):
+        kind = _kind(crd)[1]
+        life = usual_steps(crd, specs.get(kind), name="sample" if not number else f"sample-{number + 1}")
+        run = prepared.run(Plan((*found.creates, *life), (), seed))
+        refused = {taken - len(found.creates): why for taken, why in _refused(run).items()}
+        is_sure = not number or kind in specs
+        if 0 in refused and is_sure:
+            why = (
+                "the schema says too little to make one" if kind not in specs else "the example is not right"
+            )
+            raise ValueError(
+                f"{refused[0]}: {why}; give example={{…}} (--example JSON), a spec that the server takes, or "
+                "steps=… (--steps FILE)"
+            )
+        if not is_sure and (why := refused.get(0) or _restless(run, len(found.creates))):
+            found.skipped[kind] = f'{why}; give example={{"{kind}": {{…}}}} (--example JSON)'
+            continue
+        _add(found, life, refused, run)
+    return found
+
+
+def _add(found: Usual, life: tuple[Step, ...], refused: dict[int, str], run: Run) -> None:
+    found.creates.append(life[0])
+    found.begins += [step for taken, step in enumerate(life[:-_END]) if taken not in refused]
+    found.children += [step for step in _children(run) if step not in found.children]
+    # The end of a life stays, refused or not: that it cannot be made again is for oracles to judge.
+    found.ends[:0] = life[-_END:]
+
+
+def primary(crds: Sequence[dict[str, Any]], kinds: Sequence[GroupVersionKind]) -> Sequence[dict[str, Any]]:
+    """The definitions of what the operator is for; the first, where it says of none that it is."""
+    known = {(kind.group, kind.kind) for kind in kinds}
+    return [crd for crd in crds if _kind(crd) in known] or crds[:1]
+
+
+def _kind(crd: dict[str, Any]) -> tuple[str, str]:
+    return crd["spec"]["group"], crd["spec"]["names"]["kind"]
+
+
+def _by_kind(crds: Sequence[dict[str, Any]], example: dict[str, Any] | None) -> dict[str, Any]:
+    """The specs to begin with, of those kinds that one was given for."""
+    kinds = [_kind(crd)[1] for crd in crds]
+    if example is None:
+        return {}
+    return example if example and example.keys() <= set(kinds) else {kinds[0]: example}
+
+
+def _children(run: Run) -> list[Step]:
+    """Deletions of what the operator makes: each comes back."""
+    kinds = {}
+    for write in run.writes:
+        if write.type == "ADDED" and write.by.startswith("operator") and write.namespace:
+            obj = msgspec.json.decode(write.data)
+            if not obj["metadata"].get("generateName"):
+                kinds[write.resource] = Delete(obj["apiVersion"], obj["kind"], write.name, write.namespace)
+    return list(kinds.values())
+
+
+def _refused(run: Run) -> dict[int, str]:
+    """Which of the user's steps were refused, and how."""
+    refused: dict[int, str] = {}
+    taken = 0
+    for line in run.lines:
+        if line.lane != "user":
+            continue
+        if line.what.startswith("refused with "):
+            refused[taken - 1] = line.what
+        else:
+            taken += 1
+    return refused
+
+
+def _restless(run: Run, before: int) -> str:
+    """Why the object whose life begins after so many steps does not come to rest; "" if it does."""
+    points = [point for point in run.checkpoints if point.step > before and not point.is_settled]
+    return f"after {points[0].what!r}: {points[0].why_not}" if points else ""
