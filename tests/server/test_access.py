@@ -140,6 +140,15 @@ async def test_always_allow_allows_always() -> None:
         assert said["status"] == {"allowed": True}
 
 
+async def test_a_review_that_says_its_kind_twice_the_second_time_null_is_answered_with_it() -> None:
+    question = b'{"kind":"SelfSubjectRulesReview","kind":null,"spec":{"namespace":"default"}}'
+    async with ApiServer(authorization="always-allow") as server:
+        path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
+        json = {"Content-Type": "application/json"}
+        said = await Asking(server.transport())("POST", path, question, json)
+        assert (said.status, said.json["kind"]) == (201, "SelfSubjectRulesReview")
+
+
 async def test_another_authorization_is_refused_and_the_known_ones_are_named() -> None:
     wrong: Authorization = "none"  # type: ignore[assignment]
     with pytest.raises(ValueError, match="one of rbac, always-allow, not 'none'"):

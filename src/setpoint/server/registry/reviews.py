@@ -52,7 +52,8 @@ def review(ask: Ask, access: Access, now: str) -> Answered:
         obj["metadata"] = {"creationTimestamp": now}
     status = answer(obj, ask, access)
     if ask.resource.kind == "SelfSubjectRulesReview":
-        obj = {"kind": obj["kind"], "apiVersion": obj["apiVersion"], "metadata": {}, "spec": {}}
+        named = {"kind": ask.resource.kind, "apiVersion": ask.resource.api_version}
+        obj = {**named, "metadata": {}, "spec": {}}
     obj["status"] = status
     return Answered(201, msgspec.json.encode(emit(obj)), ask.resource, tuple(warnings))
 
