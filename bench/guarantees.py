@@ -40,7 +40,6 @@ from setpoint.client.config import Config
 from setpoint.controller.apply import Settled
 from setpoint.controller.children import Children
 from setpoint.controller.context import Context
-from setpoint.errors import TerminalError
 from setpoint.kube.core.v1 import ConfigMap
 from setpoint.manager.epoch import Epoch, SteadyClock
 from setpoint.manager.manager import Manager
@@ -115,14 +114,16 @@ def cleans_up(*suffixes: str) -> Operator:
 
 
 def fails(*, is_raised: bool) -> Operator:
-    """Cannot do it, and says so, or does not."""
+    """Cannot do it the first time after a change, and says so, or does not."""
     operator = Operator("bench")
+    failed: set[tuple[str, str]] = set()
 
     @operator.controller(Parent, workers=WORKERS)
     async def reconcile(parent: Parent, ctx: Context) -> None:
-        del parent, ctx
-        if is_raised:
-            raise TerminalError("it cannot be done")
+        change = ctx.request.name, parent.metadata.resource_version or ""
+        if is_raised and change not in failed:
+            failed.add(change)
+            raise OSError("it cannot be done now")
 
     return operator
 
@@ -226,6 +227,7 @@ GUARANTEES: Final = (
     Guarantee("live check before a deletion", lambda _: declares(), change, rash),
     Guarantee("uid and version on a deletion", lambda _: declares(), change, unconditional),
     Guarantee("finalizer first", lambda on: cleans_up("") if on else paints(), make),
+    # of its two reads, one is that before the finalizer goes
     Guarantee("live check before a clean-up", lambda _: cleans_up(""), delete, credulous),
     Guarantee("absence in a clean-up", lambda _: cleans_up("", "-more"), delete, short_sighted),
     Guarantee("no swallowed errors", lambda on: fails(is_raised=on), touch),

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import subprocess
 import sys
 import time
@@ -21,14 +22,15 @@ from typing import Final, NamedTuple
 
 ROOT: Final = Path(__file__).parent.parent
 _OLDEST: Final = (3, 11)
-_NAMES: Final = ("python3", *(f"python3.{minor}" for minor in range(11, 20)))
+_NEWEST: Final = (3, 14)
+_NAMES: Final = ("python3", *(f"python3.{minor}" for minor in range(_OLDEST[1], _NEWEST[1] + 1)))
 _WORTH_IT: Final = 1.1  # times as fast, before another one is set up
 _ROUNDS: Final = 5
 _LONGEST: Final = 30.0
 _ASK: Final = """
 import ensurepip, json, ssl, sys
 executable = getattr(sys, "_base_executable", sys.executable)
-print(json.dumps([executable, sys.version.split()[0], sys.version_info[:2]]))
+print(json.dumps([executable, sys.version.split()[0], sys.version_info[:2], sys.implementation.name]))
 """
 
 
@@ -70,7 +72,11 @@ def here() -> list[Python]:
         if os.access(path, os.X_OK) and (told := _told(str(path))) is not None:
             executable, version = told
             found.setdefault(os.path.realpath(executable), version)
-    measured = [Python(executable, version, _seconds(executable)) for executable, version in found.items()]
+    measured = [
+        Python(executable, version, seconds)
+        for executable, version in found.items()
+        if (seconds := _seconds(executable)) is not None
+    ]
     return sorted(measured, key=lambda each: each.seconds)
 
 
@@ -106,27 +112,36 @@ def hand_over(asked: str | None, arguments: list[str]) -> None:
         other = better.executable
         say(f"Python {better.version} is the fastest here, so everything in Python runs with it")
     name = f".venv/{other.strip('/').replace('/', '-')}"  # inside of ours, with which it goes
-    made = subprocess.run(
-        ["make", "--no-print-directory", "setup", f"PYTHON={other}", f"VENV={name}"], cwd=ROOT, check=False
-    )
-    if made.returncode:
-        sys.exit(
-            f"no environment could be made with {other}; to stay with this one: --python {sys.executable}"
-        )
     python = str(ROOT / name / "bin" / "python")
-    os.execv(python, [python, "-m", "bench", "--python", python, *arguments])
+    if _make(other, name):
+        os.execv(python, [python, "-m", "bench", "--python", python, *arguments])
+    if asked is not None:
+        sys.exit(f"--python {asked}: no environment could be made with it")
+    say("no environment could be made with it, so everything runs with this one")
+
+
+def _make(python: str, name: str) -> bool:
+    """Whether there is an environment of this name now."""
+    command = ["make", "--no-print-directory", "setup", f"PYTHON={python}", f"VENV={name}"]
+    try:
+        return subprocess.run(command, cwd=ROOT, check=False).returncode == 0
+    except OSError:
+        return False
 
 
 def measured() -> list[tuple[str, float]]:
     """For the report: ours first, then what else is here; the version of each, and its seconds."""
-    pythons = sorted(here(), key=lambda each: each.executable != own())
-    return [(each.version, round(each.seconds, 4)) for each in pythons]
+    mine = (platform.python_version(), _seconds(sys.executable) or 0.0)
+    others = [(each.version, each.seconds) for each in here() if each.executable != own()]
+    return [(version, round(seconds, 4)) for version, seconds in (mine, *others)]
 
 
 def described(pythons: Sequence[tuple[str, float]]) -> str:
     """How the others compare with the one that was used, which is the first."""
     (used, least), *others = pythons
-    slower = ", ".join(f"{version} takes {seconds / least:.1f} times as long" for version, seconds in others)
+    slower = ", ".join(
+        f"{version} takes {seconds / least:.1f} times as long" for version, seconds in others if least
+    )
     return f"Python {used}" + (f" (of the others here, {slower})" if slower else "")
 
 
@@ -137,18 +152,23 @@ def _told(path: str) -> tuple[str, str] | None:
         ran = subprocess.run([path, "-c", _ASK], capture_output=True, check=False, timeout=_LONGEST)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    if ran.returncode:
+    try:
+        executable, version, new, implementation = json.loads(ran.stdout)
+    except ValueError:  # it failed, or is something else
         return None
-    executable, version, new = json.loads(ran.stdout)
-    return (executable, version) if tuple(new) >= _OLDEST else None
+    is_fit = _OLDEST <= tuple(new) <= _NEWEST and implementation == "cpython"  # which the locks are for
+    return (executable, version) if is_fit else None
 
 
 @cache
-def _seconds(executable: str) -> float:
-    ran = subprocess.run(
-        [executable, str(Path(__file__)), "--measure"], capture_output=True, check=True, timeout=_LONGEST
-    )
-    return float(ran.stdout)
+def _seconds(executable: str) -> float | None:
+    """None where it cannot be measured."""
+    command = [executable, str(Path(__file__))]
+    try:
+        ran = subprocess.run(command, capture_output=True, check=False, timeout=_LONGEST)
+        return float(ran.stdout)
+    except (OSError, subprocess.TimeoutExpired, ValueError):
+        return None
 
 
 def _measure() -> float:

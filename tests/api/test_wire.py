@@ -78,8 +78,9 @@ def test_metadata_is_read_without_the_rest() -> None:
 _tricky = st.sampled_from(
     ['},"spec":{', ',"managedFields":[', "}]}", "]", ',"metadata":{"name":"', "a", "\\", '"']
 )
-_managers = st.lists(
-    st.fixed_dictionaries({"manager": _tricky, "fieldsV1": st.just({"f:spec": {}})}), max_size=2
+_managers: st.SearchStrategy[list[dict[str, Any]]] = st.lists(
+    st.fixed_dictionaries({"manager": _tricky, "fieldsV1": st.just({"f:spec": {}}) | st.just({"x": [{}]})}),
+    max_size=2,
 )
 _metadata = st.fixed_dictionaries(
     {},
@@ -128,6 +129,7 @@ class _WithMetadata(msgspec.Struct):
         b'{"kind":"A","metadata":{"name":"a","managedFields":[{"manager":"m"}],"uid":"u"},"spec":{}}',
         b'{"kind":"A","metadata":{"name":"a","managedFields":[{"manager":"}]}"}],"uid":"u"},"spec":{}}',
         b'{"kind":"A","metadata":{"name":"a","managedFields":[{"manager":"}]},"}],"uid":"u"},"spec":{}}',
+        b'{"metadata":{"name":"a","managedFields":[{"fieldsV1":{"x":[{}]},"manager":"m"}],"uid":"u"},"spec":{}}',
         b'{"kind":"A","status":{"a":{}},"spec":{"b":{}},"metadata":{"name":"a","uid":"u"}}',
         b'{"kind":"A","template":{"metadata":{"name":"b"},"spec":{}},"metadata":{"name":"a","uid":"u"}}',
         b'{"kind":"A","list":[{"metadata":{"name":"b"},"spec":{}}],"metadata":{"name":"a","uid":"u"}}',

@@ -29,8 +29,9 @@ def test_pythons_on_the_path_are_found_and_measured_once_each(
 ) -> None:
     for name in ("python3", "python3.11"):
         (tmp_path / name).symlink_to(sys.executable)
-    (tmp_path / "python3.12").write_text("#!/bin/sh\nexit 1\n")
-    (tmp_path / "python3.12").chmod(0o755)
+    for name, script in (("python3.12", "exit 1"), ("python3.13", "exit 0"), ("python3.14", "echo '[]'")):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
 
     (found,) = pythons.here()

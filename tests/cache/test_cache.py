@@ -19,7 +19,7 @@ from setpoint.cache.store import Seen
 from setpoint.client.client import Client
 from setpoint.client.config import Config
 from setpoint.kube.core.v1 import Namespace, Secret
-from setpoint.net.transport import Request
+from setpoint.net.transport import Request, Response
 from tests.cache.objects import Thing
 from tests.cache.server import Server
 from tests.cache.wire import until
@@ -198,6 +198,23 @@ async def test_what_is_not_declared_is_read_live_and_starts_no_watch() -> None:
         with pytest.raises(ValueError, match=r"no index 'spec.node'"):
             await cache.list(Thing, index={"spec.node": "n1"})
         assert server.watches == []
+
+
+async def test_metadata_of_what_is_selected_by_fields_are_asked_for_with_the_fields() -> None:
+    """Else the server's answer would not show that it is among what is declared."""
+    server, accepted = Server(), list[str]()
+    server.put("a", spec={"node": "n1"})
+
+    async def seen(request: Request) -> Response:
+        accepted.append(request.headers["Accept"])
+        return await server(request)
+
+    async with Cache(Client(Config(server="http://localhost", namespace="shop"), transport=seen)) as cache:
+        cache.declare(Thing, fields={"spec.node": "n1"})
+        await cache.wait_synced()
+        found = await cache.get_live(metadata_only(Thing), Key("shop", "a"))
+        assert found.metadata.name == "a"
+        assert "PartialObjectMetadata" not in accepted[-1]
 
 
 async def test_or_it_is_an_error_that_says_how_to_declare_it() -> None:

@@ -6,11 +6,12 @@ Of what comes after that, mostly nothing is even looked at before.
 The promises:
 
 1. The bytes of an object are exactly those that were sent, and a copy: no object pins the page or the
-   chunk it arrived in.
+   chunk it arrived in.  Those of a watch are what stands in its line between its type and its end.
 2. However a stream is cut into chunks, the lines are the same, and the work is linear in its bytes.
    A line over the limit is refused while it arrives, not when it has filled the memory.
 3. What is not what Kubernetes sends is ``Malformed``, which says where and never shows the content: it
-   may be a Secret.
+   may be a Secret.  Of an object from a watch that goes for its metadata; what comes after is told of when
+   somebody reads it.
 
 The items of a list of built-in kinds come without ``apiVersion`` and ``kind``; they stay so here, and
 ``api/forms.py`` adds them when an object is read.  Nothing here waits or knows of connections:
@@ -126,11 +127,17 @@ def _unneeded_from(data: bytes) -> tuple[int, bytes]:
     before it is an object with metadata, once it is closed, it stands where it seems to.
     """
     if data.find(_NAMED, 0, _LONGEST_START) >= 0:  # custom resources have their annotations first
-        managed = data.find(_MANAGED_FIELDS)
+        managed = data.find(_MANAGED_FIELDS, 0, _FAR)
         last = data.find(b"]", managed) - 1
-        if managed > 0 and data.startswith(_LAST_OF_ALL, last) and data[last + 5 : last + 6].isalpha():
+        if (
+            managed > 0
+            and data.startswith(_LAST_OF_ALL, last)
+            and data[last + 5 : last + 6].isalpha()
+            and data.find(b"[", managed + len(_MANAGED_FIELDS), last)
+            < 0  # else it is the end of another list
+        ):
             return managed, b"}}"
-    return data.find(_SPEC) + 1, b"}"
+    return data.find(_SPEC, 0, _FAR) + 1, b"}"
 
 
 def told_apart(data: bytes) -> tuple[bytes, bytes]:
@@ -310,11 +317,12 @@ class _Frame(msgspec.Struct, gc=False):
 
 _objects = msgspec.json.Decoder(_Object)
 _beginnings = msgspec.json.Decoder(_Beginning)
-_NAMED = b',"metadata":{"name":"'
+_NAMED = b'"metadata":{"name":"'
 _MANAGED_FIELDS = b',"managedFields":['
 _LAST_OF_ALL = b'}]},"'  # the last manager, all of them, the metadata, and a name begins
 _SPEC = b'},"spec":{'
 _LONGEST_START = 256  # bytes in which kind and apiVersion have room
+_FAR = 16 * 2**10  # bytes in which metadata mostly end: to look on costs more than it saves
 _parts = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _items = msgspec.json.Decoder(list[msgspec.Raw] | None)
 _MANAGED = b'"managedFields"'

@@ -28,7 +28,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias, TypeVar
 
-from setpoint.api.forms import Form, MetadataOnly, form_of
+from setpoint.api.forms import Form, MetadataOnly, Untyped, form_of
 from setpoint.api.forms import metadata_only as as_metadata
 from setpoint.api.names import GroupVersionKind, Key, Resource
 from setpoint.api.requests import describe
@@ -307,7 +307,8 @@ class Cache:
 
     async def get_live(self, form: Form[Any], key: Key) -> Snapshot:
         """One object, asked of the server now; NotFound if it is not there, or not among what is declared."""
-        snapshot = await self.client.get(AsHeld(form), key.name, namespace=key.namespace or None)
+        asked = AsHeld(self._with_fields(form, key.namespace))
+        snapshot = await self.client.get(asked, key.name, namespace=key.namespace or None)
         if not self._is_declared(form, snapshot):
             raise NotFound(f"get {form.gvk} {key}", "it is there, but none of the declarations select it")
         return snapshot
@@ -316,7 +317,8 @@ class Cache:
         """What a query means, asked of the server now; of what is declared, where something is."""
         indexes = {name: self._index(form, name) for name in query.index}
         labels = query.labels if query.labels.requirements else None
-        listed = await self.client.list(AsHeld(form), namespace=query.namespace or None, labels=labels)
+        asked = AsHeld(self._with_fields(form, query.namespace))
+        listed = await self.client.list(asked, namespace=query.namespace or None, labels=labels)
         found = [
             snapshot
             for snapshot in listed
@@ -329,6 +331,13 @@ class Cache:
         given = Objects(found)
         given.resource_version = listed.resource_version
         return given
+
+    def _with_fields(self, form: Form[Any], namespace: str) -> Form[Any]:
+        """A form that has all that declarations select by: metadata alone have no fields."""
+        scopes = [informer.scope for informer in self.informers(form, namespace)]
+        if isinstance(form, MetadataOnly) and any(scope.fields.requirements for scope in scopes):
+            return Untyped(form.gvk, form.resource)
+        return form
 
     def _is_declared(self, form: Form[Any], snapshot: Snapshot) -> bool:
         informers = self.informers(form, snapshot.metadata.namespace)

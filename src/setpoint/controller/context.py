@@ -381,6 +381,8 @@ class Context:
         found = await ignore_not_found(self.get(form, name, namespace=namespace))
         if self._is_clean_up and found is not None and is_going(found):
             resource, key = await self.client.resource_of(form), key_of(found)
+            if not self.client.cache.informers(form, key.namespace):
+                return found  # it was the server who said so
             return await ignore_not_found(self._get_live(form, resource, key.name, key.namespace or None))
         return found
 

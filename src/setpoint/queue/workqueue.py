@@ -150,12 +150,14 @@ class WorkQueue(Generic[K, R]):
     def add_rate_limited(
         self, key: K, *, not_before: float = 0.0, priority: int = 0, reason: R | None = None
     ) -> float:
-        """Ask for ``key`` again because it failed; the answer is for how many seconds it backs off, at least
-        ``not_before``.
+        """Ask for ``key`` again because it failed; the answer is for how many seconds it is left alone: for
+        ``not_before``, and for its backoff.
         """
         self._failures[key] = self._failures.get(key, 0) + 1
         self._retries += 1
-        delay = max(not_before, self._backoff(self._failures[key]))
+        delay = not_before + self._backoff(
+            self._failures[key]
+        )  # together, for what was asked of many ends at once
         self.add(key, after=delay, priority=priority, reason=reason)
         return delay
 
