@@ -36,7 +36,6 @@ from setpoint.api.requests import (
 from setpoint.api.selectors import FieldSelection, LabelSelection, field_selection, label_selection
 from setpoint.api.wire import Frame, Page, split_page
 from setpoint.client import forwarding, streams
-from setpoint.client.addresses import is_on_this_machine
 from setpoint.client.auth import Credentials
 from setpoint.client.config import Config
 from setpoint.client.discovery import Discovery
@@ -155,7 +154,7 @@ class Client:
                     ssl_context=who.ssl_context if config.is_tls else None,
                     server_hostname=config.tls_server_name or None,
                     proxy=config.proxy(),
-                    may_pack=not is_on_this_machine(config.server),  # to pack takes longer than to copy
+                    may_pack=config.may_pack,
                 )
             )
         self._sender = Sender(transport, who, config.headers(), timeout, on_warning)
