@@ -6,11 +6,13 @@ import ast
 import doctest
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from setpoint.testing import prove
 from tests.pages import PAGES, ROOT, blocks, program
 
 EXAMPLES = sorted((ROOT / "examples").rglob("*.py"))
@@ -27,6 +29,15 @@ def test_what_a_page_shows_without_a_server_runs(page: Path) -> None:
             assert not ran.failed, f"{page.name}, line {block.line}: it does not answer so"
         elif not block.awaits:
             exec(block.compile(), names)
+
+
+def test_what_survives_by_the_page_of_the_proof_does() -> None:
+    names: dict[str, Any] = {"__name__": "proof"}
+    for block in blocks(ROOT / "docs" / "proof.md"):
+        exec(block.compile(), names)
+    names["prove"] = partial(prove, most_of_class=1)  # a little of everything
+    names["test_it_survives"]()
+    names["test_nothing_is_left_outside"]()
 
 
 def test_every_program_in_the_docs_passes_mypy_strict(tmp_path: Path) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
+import setpoint
 from bench.guarantees import GUARANTEES, Guarantee, found
 from tests.pages import ROOT
 
@@ -43,4 +45,4 @@ def test_the_page_names_files_and_tests_that_there_are() -> None:
     for file, name in tests:
         assert re.search(rf"^(?:async )?def {name}\(", (ROOT / file).read_text(), re.MULTILINE), name
     for file in re.findall(r"`([a-z]+/\w+\.py)`", PAGE):
-        assert (ROOT / "src" / "setpoint" / file).exists(), file
+        assert (Path(setpoint.__file__).parent / file).exists(), file

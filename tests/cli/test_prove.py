@@ -10,6 +10,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from setpoint.cli.prove import exit_code
+from setpoint.testing.proof.report import Report
 from tests.cli.cats import OPERATOR, elsewhere, invoke
 
 
@@ -54,6 +56,26 @@ def test_what_fails_is_kept_as_a_test_that_fails_until_the_operator_is_mended(
     operator.write_text(OPERATOR.replace("REMEMBERS", "False"))
     green = subprocess.run(run, capture_output=True, text=True, env=environment, check=False)
     assert green.returncode == 0, green.stdout + green.stderr
+
+
+def test_a_warning_is_kept_as_a_plan_and_not_as_a_test_which_it_would_not_fail(
+    operator: Path, tmp_path: Path
+) -> None:
+    operator.write_text(OPERATOR.replace("REMEMBERS", "True"))
+    steps = tmp_path / "steps.yaml"
+    steps.write_text(
+        """
+- type: Create
+  object: {apiVersion: demo.setpoint.dev/v1, kind: Cat, metadata: {name: tom, namespace: default}}
+- {type: Change, api_version: demo.setpoint.dev/v1, kind: Cat, name: tom, patch: {spec: {size: 2}}}
+"""
+    )
+    ran = invoke("prove", str(operator), "--only", "M1", "--steps", str(steps))
+    assert ran.exit_code == 0, ran.output
+    assert "WARN " in ran.output
+    assert "repro:  setpoint replay .setpoint/proof/cats-" in ran.output
+    assert "test:" not in ran.output
+    assert [each.suffix for each in (tmp_path / ".setpoint" / "proof").iterdir()] == [".json"]
 
 
 def test_two_operators_of_a_file_are_told_in_one_and_each_plan_knows_its_own(
@@ -148,7 +170,7 @@ def test_steps_of_a_kind_that_there_is_none_of_are_refused(operator: Path, tmp_p
     steps = tmp_path / "steps.yaml"
     steps.write_text("[{type: Create, object: {apiVersion: demo/v1, kind: Dog, metadata: {name: rex}}}]")
     ran = invoke("prove", str(operator), "--steps", str(steps))
-    assert ran.exit_code == 1
+    assert ran.exit_code == 2
     assert f"prove cats of {operator}: " in ran.output
     assert "no Dog of demo/v1: is its definition among the operator's?" in ran.output
 
@@ -178,7 +200,7 @@ def test_an_example_that_is_no_spec_is_refused_with_what_to_give(
 def test_an_example_that_the_server_does_not_take_is_told_to_be_wrong(operator: Path) -> None:
     operator.write_text(OPERATOR)
     ran = invoke("prove", str(operator), "--example", '{"size": "large"}')
-    assert ran.exit_code == 1
+    assert ran.exit_code == 2, "nothing was found"
     assert "refused with 422: create Cat sample: the example is not right" in ran.output
     assert "--example JSON" in ran.output
 
@@ -200,6 +222,14 @@ def test_where_nothing_is_proven_it_does_not_end_well(operator: Path) -> None:
     ran = invoke("prove", str(operator), "--only", "X1")
     assert ran.exit_code == 2, ran.output
     assert "NOTHING PROVEN" in ran.output
+
+
+@pytest.mark.parametrize(("inconclusive", "code"), [(2, 0), (3, 2)])
+def test_inconclusive_plans_are_held_against_those_that_are_listed_however_many_are_drawn(
+    inconclusive: int, code: int
+) -> None:
+    report = Report("cats", plans=1000, drawn=990, proven=990, inconclusive=["no place"] * inconclusive)
+    assert exit_code([report]) == code
 
 
 @pytest.mark.parametrize("budget", ["soon", "0", "-5s", "nan", "infh", ""])
@@ -237,7 +267,7 @@ def test_a_cluster_that_is_not_on_this_machine_is_not_touched_unless_that_is_sai
 ) -> None:
     operator.write_text(OPERATOR)
     ran = invoke("prove", str(operator), "--cluster", "--kubeconfig", elsewhere(tmp_path))
-    assert ran.exit_code == 1
+    assert ran.exit_code == 2
     assert "https://192.0.2.1:6443" in ran.output
     assert "say --yes" in ran.output
 

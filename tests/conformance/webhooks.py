@@ -94,6 +94,7 @@ METADATA: Final[dict[str, list[Json]]] = {
     "bad-creation": [_add("/metadata/creationTimestamp", "x")],
     "version": [_add("/metadata/resourceVersion", "5")],
     "no-version": [_add("/metadata/resourceVersion", "")],
+    "zero-version": [_add("/metadata/resourceVersion", "0")],
     "bad-version": [_add("/metadata/resourceVersion", "x")],
     "generation": [_add("/metadata/generation", 7)],
     "bad-generation": [_add("/metadata/generation", "x")],

@@ -512,6 +512,125 @@ async def test_a_connection_ends_where_a_server_that_reaches_no_node_ends(
     assert (status, refusal["message"]) == (code, message)
 
 
+# ── How deep what they make may be ──────────────────────────────────────────────────────────────────
+
+_OPEN = "/apis/example.com/v1/namespaces/default/opens"
+_COPY = {"op": "copy", "from": "/spec", "path": "/spec/a"}  # one level more
+
+
+async def _open_kind(server: ApiServer) -> None:
+    """A kind whose objects may hold anything."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"plural": "opens", "kind": "Open"}
+    spec = {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]}
+    definition = {"metadata": {"name": "opens.example.com"}, "spec": spec}
+    await made(server, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
+    await _served(server, _OPEN)
+
+
+async def _changed_by(server: ApiServer, mutation: Json, **more: Any) -> None:
+    """Whatever is made of that kind, by a policy."""
+    rules = {
+        "apiGroups": ["example.com"],
+        "apiVersions": ["v1"],
+        "operations": ["*"],
+        "resources": ["opens"],
+    }
+    spec = {
+        "matchConstraints": {"resourceRules": [rules]},
+        "reinvocationPolicy": "Never",
+        "mutations": [mutation],
+        **more,
+    }
+    root = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolic"
+    await made(server, f"{root}ies", {"metadata": {"name": "deep"}, "spec": spec})
+    await made(server, f"{root}ybindings", {"metadata": {"name": "deep"}, "spec": {"policyName": "deep"}})
+
+
+def _opened(levels: int) -> Json:
+    spec: Json = {}
+    for _ in range(levels):
+        spec = {"a": spec}
+    return {"apiVersion": "example.com/v1", "kind": "Open", "metadata": {"name": "o"}, "spec": spec}
+
+
+def _patch_of(copies: int) -> Json:
+    copy = "JSONPatch{op: 'copy', from: '/spec', path: '/spec/a'}"
+    return {
+        "patchType": "JSONPatch",
+        "jsonPatch": {"expression": f"lists.range({copies}).map(one, {copy})"},
+    }
+
+
+_DEEPER = {
+    "patchType": "ApplyConfiguration",
+    "applyConfiguration": {"expression": "Object{spec: Object.spec{a: object.spec}}"},
+}
+
+
+@pytest.mark.parametrize(
+    ("mutation", "levels", "told"),
+    [
+        (_patch_of(300), 0, "JSON Patch: exceeded max depth"),
+        (_patch_of(249), 0, "JSON Patch: exceeded max depth"),
+        (_patch_of(3000), 0, "JSON Patch: exceeded max depth"),
+        (_DEEPER, 248, "error applying patch: exceeded max depth"),
+    ],
+)
+async def test_what_a_policy_makes_nests_no_deeper_than_a_body_may(
+    mutation: Json, levels: int, told: str
+) -> None:
+    async with ApiServer() as server:
+        await _open_kind(server)
+        await _changed_by(server, mutation)
+        status, refusal = await ask(server, "POST", _OPEN, _opened(levels))
+        assert (await ask(server, "GET", f"{_OPEN}/o"))[0] == 404
+    assert status == 403
+    assert told in refusal["message"]
+
+
+_ONCE = {"name": "new", "expression": "request.operation == 'CREATE'"}
+
+
+@pytest.mark.parametrize(("mutation", "levels"), [(_patch_of(248), 0), (_DEEPER, 247)])
+async def test_what_a_policy_makes_can_be_put_back_as_it_was_read(mutation: Json, levels: int) -> None:
+    async with ApiServer() as server:
+        await _open_kind(server)
+        await _changed_by(server, mutation, matchConditions=[_ONCE])
+        new = await made(server, _OPEN, _opened(levels))
+        del new["metadata"]["managedFields"]  # which nest deeper than what is owned
+        status, left = await ask(server, "PUT", f"{_OPEN}/o", new)
+    assert (status, left["spec"]) == (200, new["spec"])
+
+
+async def test_a_policy_that_fails_to_go_deeper_may_be_ignored() -> None:
+    async with ApiServer() as server:
+        await _open_kind(server)
+        await _changed_by(server, _patch_of(300), failurePolicy="Ignore")
+        assert (await made(server, _OPEN, _opened(1)))["spec"] == {"a": {}}
+
+
+@pytest.mark.parametrize("copies", [300, 3000])
+async def test_what_a_webhook_makes_nests_no_deeper_than_a_body_may(tmp_path: Path, copies: int) -> None:
+    patch = base64.b64encode(json.dumps([_COPY] * copies).encode()).decode()
+    async with (
+        hooks_behind(tmp_path) as hooks,
+        ApiServer(services={"default/hooks": hooks.address}) as server,
+    ):
+        await _open_kind(server)
+        hooks.answer = lambda _: {"allowed": True, "patchType": "JSONPatch", "patch": patch}
+        rule = {
+            "apiGroups": ["example.com"],
+            "apiVersions": ["v1"],
+            "operations": ["*"],
+            "resources": ["opens"],
+        }
+        await made(server, _HOOKS.format("mutating"), hooks.configuration(rules=[rule]))
+        status, refusal = await ask(server, "POST", _OPEN, _opened(0))
+    assert (status, refusal["message"]) == (500, "Internal error occurred: exceeded max depth")
+
+
 # ── What webhooks may not change ────────────────────────────────────────────────────────────────────
 
 
@@ -570,6 +689,33 @@ async def test_an_object_that_lost_its_metadata_is_refused_for_its_name(tmp_path
         status, refusal = await ask(server, "POST", _MAPS, {"metadata": {"name": "new"}})
     assert status == 422
     assert "metadata.name: Required value: name or generateName is required" in refusal["message"]
+
+
+@pytest.mark.parametrize("version", ["", "0"])
+async def test_a_version_that_a_webhook_takes_away_is_not_looked_at(tmp_path: Path, version: str) -> None:
+    operation = {"op": "add", "path": "/metadata/resourceVersion", "value": version}
+    async with patched_by(tmp_path, [operation]) as server:
+        stale = {"metadata": {"name": "old", "resourceVersion": "1"}, "data": {"a": "b"}}
+        put, _ = await ask(server, "PUT", f"{_MAPS}/old", stale)
+        patched, found = await ask(server, "PATCH", f"{_MAPS}/old", {**stale, "data": {"a": "c"}})
+    assert (put, patched, found["data"]) == (200, 200, {"a": "c"})
+
+
+async def test_a_version_that_a_webhook_gives_is_the_one_that_must_be_there(tmp_path: Path) -> None:
+    operation = {"op": "add", "path": "/metadata/resourceVersion", "value": "1"}
+    async with patched_by(tmp_path, [operation]) as server:
+        status, refusal = await ask(server, "PUT", f"{_MAPS}/old", {"metadata": {"name": "old"}})
+    assert (status, refusal["reason"]) == (409, "Conflict")
+
+
+async def test_only_what_is_stored_must_come_without_a_version(tmp_path: Path) -> None:
+    operation = {"op": "add", "path": "/metadata/resourceVersion", "value": "5"}
+    async with patched_by(tmp_path, [operation]) as server:
+        new = {"metadata": {"name": "new"}}
+        tried = await made(server, f"{_MAPS}?dryRun=All", new)
+        status, refusal = await ask(server, "POST", _MAPS, new)
+    assert tried["metadata"]["resourceVersion"] == "5"
+    assert (status, refusal["message"]) == (500, "resourceVersion should not be set on objects to be created")
 
 
 @pytest.mark.parametrize(

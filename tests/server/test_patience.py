@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from typing import Never
 
 import pytest
 
 from setpoint.server.registry.crd import spending
-from setpoint.server.registry.patience import QUICK, at_home, in_time
+from setpoint.server.registry.patience import PATIENCE, QUICK, Patience, TooLong, at_home, in_time
 from setpoint.server.server import ApiServer
 from tests.server.test_admission import Json, ask, made
 
@@ -206,6 +208,43 @@ async def test_in_virtual_time_a_costly_rule_is_evaluated_at_once() -> None:
     async with ApiServer() as server:
         await _defined(server, _COSTLY)
         assert (await ask(server, "POST", _SLOWS, _slow("a")))[0] == 201
+
+
+async def test_a_step_that_nobody_waits_for_any_more_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spending, "WORK_LIMIT", 10**12)
+    here, begun, ended = threading.get_ident(), threading.Event(), threading.Event()
+
+    def evaluated(meter: spending.Meter) -> Never:
+        if threading.get_ident() != here:
+            begun.set()
+        while True:
+            meter.toil(1)
+
+    def step() -> None:
+        try:
+            spending.metered(evaluated, {}, spending.Purse())
+        finally:
+            if threading.get_ident() != here:
+                ended.set()
+
+    waiting = asyncio.create_task(in_time(step))
+    assert await asyncio.to_thread(begun.wait, 10)
+    waiting.cancel()
+    assert await asyncio.to_thread(ended.wait, 10), "no limit of its own would have ended it yet"
+    await asyncio.wait([waiting])
+    assert waiting.cancelled()
+
+
+async def test_a_step_that_was_given_up_evaluates_nothing_more() -> None:
+    patience = Patience(None)
+    token = PATIENCE.set(patience)
+    try:
+        assert spending.metered(lambda _: 1, {}, spending.Purse()) == 1
+        patience.is_given_up = True
+        with pytest.raises(TooLong):
+            spending.metered(lambda _: 1, {}, spending.Purse())
+    finally:
+        PATIENCE.reset(token)
 
 
 async def test_a_step_that_is_quick_is_done_where_it_is() -> None:

@@ -4,8 +4,9 @@ With ``--cluster`` it does so on a cluster that runs, in namespaces of its own: 
 cluster is on this machine or ``--yes`` was said.
 
 Exit codes: 0, nothing was found; 1, something was, or two runs of one plan differed; 2, nothing was found,
-but so many plans were inconclusive that little is proven; 2 also where an option cannot be understood, and
-then nothing was run.  What fails is kept as a plan file, for ``setpoint replay``, and as a test beside it.
+but so many of the listed plans were inconclusive that little is proven; 2 also where an option cannot be
+understood, or what it says cannot be done, and then nothing is proven.  What fails is kept as a plan file,
+for ``setpoint replay``, and as a test beside it; a warning, by which no test fails, as a plan file alone.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., object])
 
 _FOLDER = Path(".setpoint") / "proof"
-_MOST_INCONCLUSIVE = 0.2  # of the plans
+_MOST_INCONCLUSIVE = 0.2  # of the listed plans
 
 _HELP = """Look for what an operator does not survive.
 
@@ -59,6 +60,12 @@ skipped, by name.
 _PROMISE = """OPERATOR.py would run against {server} ({origin}), which is not on this machine.
 There, namespaces setpoint-proof-* are made and deleted, and so are definitions that are missing; everything
 else is left alone.  """
+
+
+class CannotBeAsked(click.ClickException, ValueError):
+    """What was asked for cannot be done, so that nothing is known of the operator."""
+
+    exit_code = 2  # 1 says that something was found
 
 
 def _classes() -> Sequence[str]:
@@ -181,7 +188,7 @@ def prove(
         try:
             report = _in_process(each, budget, how) if config is None else _on(config, each, budget, how)
         except ValueError as error:
-            raise click.ClickException(f"prove {each.name} of {operator}: {error}") from error
+            raise CannotBeAsked(f"prove {each.name} of {operator}: {error}") from error
         reports.append(report)
         click.echo(told(report))
         _keep(operator, each, report, again)
@@ -202,7 +209,7 @@ def exit_code(reports: Sequence[Report]) -> int:
     if any(report.alarms or report.broken for report in reports):
         return 1
     little = any(
-        not report.is_good or len(report.inconclusive) > _MOST_INCONCLUSIVE * report.plans
+        not report.is_good or len(report.inconclusive) > _MOST_INCONCLUSIVE * report.listed
         for report in reports
     )
     return 2 if little else 0
@@ -263,7 +270,7 @@ def cluster_of(
     if not is_meant and not is_on_this_machine(config.server):
         promise = _PROMISE.format(server=config.server, origin=config.origin or "the pod's own")
         if not sys.stdin.isatty():
-            raise click.ClickException(f"{promise}If that is meant, say --yes.")
+            raise CannotBeAsked(f"{promise}If that is meant, say --yes.")
         click.confirm(f"{promise}Go on?", abort=True)
     return config
 
@@ -339,25 +346,28 @@ def _progress(name: str, budget: float, clock: Callable[[], float]) -> Iterator[
 
 
 def _keep(path: Path, operator: Proven, report: Report, again: str) -> None:
-    """Write the plans that failed, and a test for each; ``again`` is what a replay is told besides."""
+    """Write the plans that failed, and a test for each alarm; ``again`` is what a replay is told besides."""
     for number, failure in enumerate(report.failures, 1):
         file = _FOLDER / f"{operator.name}-{failure.first.oracle}-{failure.plan.id}-{number}.json"
         test = _FOLDER / f"test_{file.stem.replace('-', '_').replace('+', '_')}.py"
         try:
             _FOLDER.mkdir(parents=True, exist_ok=True)
-            _write(file, test, path, failure, report)
+            _write(file, None if failure.is_warning else test, path, failure, report)
         except OSError as error:
             raise click.ClickException(
                 f"keep the plan that failed as {file}: {error.strerror}; run it where that can be written"
             ) from error
-        click.echo(f"\nrepro:  setpoint replay {shlex.quote(str(file))}{again}\ntest:   pytest {test}")
+        click.echo(f"\nrepro:  setpoint replay {shlex.quote(str(file))}{again}")
+        if not failure.is_warning:
+            click.echo(f"test:   pytest {test}")
 
 
-def _write(file: Path, test: Path, path: Path, failure: Failure, report: Report) -> None:
+def _write(file: Path, test: Path | None, path: Path, failure: Failure, report: Report) -> None:
     from setpoint.testing.proof.kept import as_test, keep  # noqa: PLC0415
     from setpoint.testing.proof.plans import write_plan  # noqa: PLC0415
 
     kept = keep(failure.plan, report.how, operator=str(path.absolute()), name=report.operator)
     file.write_bytes(write_plan(kept))
-    way = os.path.relpath(path.absolute(), test.absolute().parent)
-    test.write_text(as_test(kept, failure.first.oracle, way))
+    if test is not None:
+        way = os.path.relpath(path.absolute(), test.absolute().parent)
+        test.write_text(as_test(kept, failure.first.oracle, way))

@@ -3,7 +3,7 @@
 With ``--cluster`` it does so on a cluster that runs, in namespaces of its own, as ``setpoint prove`` does.
 
 Exit codes: 0, the operator survives it now; 1, it does not, or two runs of it differed; 2, the fault no
-longer finds a place to strike, so that nothing is shown.
+longer finds a place to strike, or the plan cannot be run, so that nothing is shown.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from setpoint.cli.loading import CannotLoad
-from setpoint.cli.prove import Proven, cluster_of, cluster_options, exit_code, subjects, told
+from setpoint.cli.prove import CannotBeAsked, Proven, cluster_of, cluster_options, exit_code, subjects, told
 
 if TYPE_CHECKING:
     from setpoint.client.config import Config
@@ -64,7 +64,7 @@ def replay(
     except CannotLoad:
         raise
     except ValueError as error:
-        raise click.ClickException(f"replay {plan}: {error}") from error
+        raise CannotBeAsked(f"replay {plan}: {error}") from error
     click.echo(told(report))
     if kept.how.is_on_cluster and config is None:
         click.echo("\nIt was found on a cluster, and this was not one: --cluster runs it there.", err=True)

@@ -21,7 +21,7 @@ Promises:
 9. With ``most_body`` a request is asked about by its head, before its body is kept: who is not known cannot
    make us hold what it sends.
 10. With ``slowest``, who is slow to take what is sent is cut: an answer, or a piece of one that goes on, has
-   twice as many seconds, and so has what is left of it when the connection is to end.
+   twice as many seconds, and so has what is left of it when the connection is to end.  So pieces are small.
 
 Not here: where a request ends (``arriving.py``), WebSockets (``upgrading.py``), routes, Kubernetes, who may
 ask.  Fed by sockets; drained by the app it is given.  The library that sends is not loaded to listen: that

@@ -188,13 +188,13 @@ def invalid(kind: str, group: str, name: str, errors: Sequence[FieldError]) -> S
     )
 
 
-_MOST_TOLD: Final = 2**20  # characters of what is wrong: each error may show all of a large object
+MOST_TOLD: Final = 2**20  # characters of what is wrong: each text may show all of a large object
 
 
 def _causes(errors: Sequence[FieldError]) -> list[Json]:
     """Every error, until that is too much to tell; then that there are more."""
     causes: list[Json] = []
-    left = _MOST_TOLD
+    left = MOST_TOLD
     for one in errors:
         if left <= 0:
             told = "errors, of which the first are told"

@@ -710,6 +710,15 @@ def _connecting() -> list[Step]:
     return [*steps, *_gone("connections")]
 
 
+_WEBSOCKET = {
+    "Connection": "Upgrade",
+    "Upgrade": "websocket",
+    "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Protocol": "v5.channel.k8s.io",
+}
+
+
 def _reaching() -> list[Step]:
     """Connections to a node that is there, where nobody listens; and by who may not create any."""
     node = {"metadata": {"name": "reached"}, "spec": {"taints": []}}
@@ -736,6 +745,10 @@ def _reaching() -> list[Step]:
         Step("POST", f"{_CORE}/services", _map("s", spec={"ports": [{"port": 80}]}), is_quiet=True),
         *(Step("POST", f"{_PODS}/p/{way}", name=f"{way} without an upgrade") for way in ways),
         *(Step("POST", f"{_PODS}/p/{way}", headers=upgrade, name=f"{way} with an upgrade") for way in ways),
+        *(
+            Step("GET", f"{_PODS}/p/{way}", headers=_WEBSOCKET, name=f"{way} by WebSocket", lines=1)
+            for way in ("exec?command=ls&stdout=1", "attach?stdout=1")
+        ),
         Step("GET", f"{_CORE}/services/s:80/proxy/", name="a port of a service"),
         Step("GET", f"{_CORE}/services/s:81/proxy/", name="another port"),
         Step("GET", f"{_CORE}/services/absent:80/proxy/", name="a port of no service"),
@@ -793,6 +806,20 @@ def _unconnected() -> list[Step]:
 
 
 _THINGS = "/apis/hooked.example.com/v1/namespaces/${namespace}/things"
+_TEXTS = {"type": "object", "additionalProperties": {"type": "string"}}
+_THINGS_SERVED = [
+    Step(
+        "POST",
+        CRDS,
+        definition(
+            "things", "Thing", {"type": "object", "properties": {"data": _TEXTS}}, group="hooked.example.com"
+        ),
+        until=201,  # the last script's may still be going
+        is_quiet=True,
+    ),
+    Step("GET", _THINGS, until=200, is_quiet=True),
+]
+_THINGS_GONE = Step("DELETE", f"{CRDS}/things.hooked.example.com", is_quiet=True)
 # What Go reads somehow where it has no type, and ours does not: refused, as of a built-in kind.
 _UNTYPED = {
     *("/metadata/null", "/metadata/text", "/metadata/number-name", "/metadata/bad-creation"),
@@ -808,18 +835,8 @@ def _changing_metadata() -> list[Step]:
     hooks = [
         _hook(name, path, rules, objectSelector={"matchLabels": {"at": name}}) for name, path in names.items()
     ]
-    schema = {
-        "type": "object",
-        "properties": {"data": {"type": "object", "additionalProperties": {"type": "string"}}},
-    }
     steps = [
-        Step(
-            "POST",
-            CRDS,
-            definition("things", "Thing", schema, group="hooked.example.com"),
-            is_quiet=True,
-        ),
-        Step("GET", _THINGS, until=200, is_quiet=True),
+        *_THINGS_SERVED,
         *(Step("POST", _MAPS, _map(f"old-{name}"), is_quiet=True) for name in names),
         *_configured("metadata", *hooks, kind="Mutating"),
     ]
@@ -832,8 +849,51 @@ def _changing_metadata() -> list[Step]:
             Step("PUT", f"{_MAPS}/old-{name}", old, name=f"{path} of an old one"),
             *([] if path in _UNTYPED else [Step("POST", _THINGS, thing, name=f"{path} of a custom one")]),
         ]
-    gone = Step("DELETE", f"{CRDS}/things.hooked.example.com", is_quiet=True)
-    return [*steps, *_gone("metadata", "Mutating"), gone]
+    return [*steps, *_gone("metadata", "Mutating"), _THINGS_GONE]
+
+
+def _changing_versions() -> list[Step]:
+    """A version that a webhook gives or takes away, of an object of a kind that needs one, and of another."""
+    names = ("version", "zero-version", "no-version", "bad-version")
+    rules = [
+        _rule(group, plural, "*") for group, plural in (("", "configmaps"), ("hooked.example.com", "things"))
+    ]
+    hooks = [
+        _hook(name, f"/metadata/{name}", rules, objectSelector={"matchLabels": {"at": name}})
+        for name in names
+    ]
+    kinds = {_MAPS: {}, _THINGS: {"apiVersion": "hooked.example.com/v1", "kind": "Thing"}}
+    steps = [
+        *_THINGS_SERVED,
+        *(
+            Step("POST", path, _map(name, **kind), until=201, is_quiet=True)
+            for path, kind in kinds.items()
+            for name in names
+        ),
+        *_configured("versions", *hooks, kind="Mutating"),
+    ]
+    for path, kind in kinds.items():
+        for name in names:
+
+            def labelled(number: int, at: str = name, **metadata: Json) -> Json:
+                return {"labels": {"at": at}, "annotations": {"number": str(number)}, **metadata}
+
+            new = _map(f"new-{name}", metadata=labelled(0), **kind)
+            put = _map(name, metadata=labelled(1), **kind)
+            stale = _map(name, metadata=labelled(3, resourceVersion="1"), **kind)
+            zero = _map(name, metadata={"annotations": {"number": "4"}, "resourceVersion": "0"}, **kind)
+            none = {"metadata": {"annotations": {"number": "5"}, "resourceVersion": None}}
+            told = f"{name} of a {kind.get('kind', 'ConfigMap')}"
+            steps += [
+                Step("POST", f"{path}?dryRun=All", new, name=f"{told}, tried"),
+                Step("POST", path, new, name=f"{told}, made"),
+                Step("PUT", f"{path}/{name}", put, name=f"{told}, put"),
+                Step("PATCH", f"{path}/{name}", {"metadata": labelled(2)}, MERGE, name=f"{told}, patched"),
+                Step("PUT", f"{path}/{name}", stale, name=f"{told}, put though another was seen"),
+                Step("PUT", f"{path}/{name}", zero, name=f"{told}, put by who asks for none"),
+                Step("PATCH", f"{path}/{name}", none, MERGE, name=f"{told}, patched by who asks for none"),
+            ]
+    return [*steps, *_gone("versions", "Mutating"), _THINGS_GONE]
 
 
 SCRIPTS = [
@@ -855,4 +915,5 @@ SCRIPTS = [
     Script("connections refused", _unconnected()),
     Script("connections reaching nobody", _reaching()),
     Script("webhooks changing metadata", _changing_metadata()),
+    Script("webhooks changing versions", _changing_versions()),
 ]

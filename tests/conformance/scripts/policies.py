@@ -430,6 +430,8 @@ def _changing() -> list[Step]:
                 "JSONPatch{op: 'replace', path: '/data/one', value: '2'}]"
             ),
         ),
+        *_changed_by("tested", _patch("[JSONPatch{op: 'test', path: '/data/absent', value: '1'}]")),
+        *_changed_by("untestable", _patch("[JSONPatch{op: 'test', path: '/absent/one', value: '1'}]")),
         *_changed_by("chosen", _patch("has(object.data) ? [JSONPatch{op: 'remove', path: '/data'}] : []")),
         *_changed_by(
             "varied",
@@ -453,6 +455,7 @@ def _changing() -> list[Step]:
                 "patched",
                 "applied",
                 "both",
+                "untestable",
                 "varied",
                 "broken",
                 "failing",
@@ -463,6 +466,7 @@ def _changing() -> list[Step]:
         ),
         _made("escaped", metadata={"labels": {"x": "y"}}),
         _made("chosen", data={"a": "b"}),
+        _made("tested", data={"a": "b"}),
         _made("applied2", data={"mine": "yes"}, metadata={"labels": {"mine": "yes"}}),
         Step("PATCH", f"{_MAPS}/applied", {"data": {"more": "yes"}}, MERGE, name="changed"),
         Step("DELETE", f"{_MAPS}/applied", name="deleted"),

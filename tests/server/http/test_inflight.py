@@ -18,25 +18,29 @@ from setpoint.server.statuses import StatusError
 from tests.server.http.asking import MAPS, Asking, Got, config_map
 
 ALICE = "the-token-of-alice"
+PODS = "/api/v1/namespaces/default/pods"
+QUOTAS = "/api/v1/namespaces/default/resourcequotas"
+ALLOTTED = "Timeout: request did not complete within the allotted timeout"
+REQUESTED = "Timeout: request did not complete within requested timeout - context deadline exceeded"
 
 
 class Gate:
-    """Stands before some verbs of a server: who comes waits until it is opened."""
+    """Stands before some methods, such as a registry's verbs: who comes waits until it is opened."""
 
-    def __init__(self, server: ApiServer, *verbs: str) -> None:
+    def __init__(self, owner: object, *names: str) -> None:
         self._is_open = asyncio.Event()
         self._waiting = 0
-        for verb in verbs:
-            setattr(server.registry, verb, self._before(getattr(server.registry, verb)))
+        for name in names:
+            setattr(owner, name, self._before(getattr(owner, name)))
 
-    def _before(self, answer: Callable[[Ask], Awaitable[Any]]) -> Callable[[Ask], Awaitable[Any]]:
-        async def waited(ask: Ask) -> Any:
+    def _before(self, answer: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        async def waited(*asked: Any) -> Any:
             self._waiting += 1
             try:
                 await self._is_open.wait()
             finally:
                 self._waiting -= 1
-            return await answer(ask)
+            return await answer(*asked)
 
         return waited
 
@@ -74,7 +78,7 @@ def is_turned_away(got: Got) -> bool:
 async def test_of_writes_so_many_are_under_way_and_one_more_is_told_to_come_again(tmp_path: Path) -> None:
     async with limited(tmp_path, writes=2) as server:
         alice = Asking(server.transport(ALICE))
-        gate = Gate(server, "create")
+        gate = Gate(server.registry, "create")
         under_way = [created(alice, "a"), created(alice, "b")]
         await gate.holds(2)
         assert is_turned_away(await alice("POST", MAPS, config_map("c")))
@@ -90,7 +94,7 @@ async def test_of_reads_so_many_are_under_way_and_watches_and_health_are_none_of
     async with limited(tmp_path, reads=1) as server:
         transport = server.transport(ALICE)
         alice = Asking(transport)
-        gate = Gate(server, "list")
+        gate = Gate(server.registry, "list")
         under_way = asyncio.create_task(alice.get(MAPS))
         await gate.holds(1)
         assert is_turned_away(await alice.get(MAPS))
@@ -110,7 +114,7 @@ async def test_of_reads_so_many_are_under_way_and_watches_and_health_are_none_of
 async def test_administrators_are_let_in_however_many_are_under_way(tmp_path: Path) -> None:
     async with limited(tmp_path, writes=1) as server:
         alice, admin = Asking(server.transport(ALICE)), Asking(server.transport())
-        gate = Gate(server, "create")
+        gate = Gate(server.registry, "create")
         under_way = [created(alice, "a"), created(admin, "b"), created(admin, "c")]
         await gate.holds(3)
         assert is_turned_away(await alice("POST", MAPS, config_map("d")))
@@ -131,7 +135,7 @@ async def test_a_request_gives_its_place_back_however_it_ends(tmp_path: Path) ->
         for method, body, code in (("GET", None, 404), ("DELETE", None, 404), ("PUT", b"{", 400)):
             for _ in range(2):
                 assert (await alice(method, f"{MAPS}/none", body)).status == code
-        gate = Gate(server, "create")
+        gate = Gate(server.registry, "create")
         leaving = created(alice, "a")
         await gate.holds(1)
         leaving.cancel()
@@ -140,22 +144,44 @@ async def test_a_request_gives_its_place_back_however_it_ends(tmp_path: Path) ->
         assert (await alice("POST", MAPS, config_map("a"))).status == 201
 
 
+async def test_who_asks_for_a_connection_to_a_pod_is_counted_as_who_writes(tmp_path: Path) -> None:
+    async with limited(tmp_path, writes=0) as server:
+        alice = Asking(server.transport(ALICE))
+        for what in ("exec", "attach", "portforward", "proxy"):
+            assert is_turned_away(await alice("POST", f"{PODS}/a/{what}")), what
+            assert is_turned_away(await alice.get(f"{PODS}/a/{what}")), what
+
+
 # ── How long ────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.virtual_time
 @pytest.mark.parametrize(
-    ("query", "seconds"),
-    [("", 60), ("?timeout=5s", 5), ("?timeout=1m30s", 60), ("?timeout=0s", 60), ("?timeout=-3s", 60)],
+    ("query", "read", "write"),
+    [
+        ("", 60, 34),
+        ("?timeout=5s", 5, 5),
+        ("?timeout=34s", 34, 34),
+        ("?timeout=50s", 50, 34),
+        ("?timeout=1m30s", 60, 34),
+        ("?timeout=0s", 60, 34),
+        ("?timeout=-3s", 60, 34),
+    ],
 )
-async def test_a_request_that_is_not_done_in_time_is_given_up(query: str, seconds: float) -> None:
+async def test_a_request_that_is_not_done_in_time_is_given_up(query: str, read: float, write: float) -> None:
+    told = REQUESTED if write < read else ALLOTTED
     async with ApiServer() as server:
         ask = Asking(server.transport())
-        gate = Gate(server, "create", "get", "list")
-        for method, target, body in (
-            ("POST", MAPS, config_map("a")),
-            ("GET", MAPS, None),
-            ("GET", f"{MAPS}/a", None),
+        verbs = ("create", "update", "patch", "delete", "delete_collection", "get", "list")
+        gate = Gate(server.registry, *verbs)
+        for method, target, body, seconds, message in (
+            ("POST", MAPS, config_map("a"), write, told),
+            ("PUT", f"{MAPS}/a", config_map("a"), write, told),
+            ("PATCH", f"{MAPS}/a", {}, write, told),
+            ("DELETE", f"{MAPS}/a", None, write, told),
+            ("DELETE", MAPS, None, read, ALLOTTED),
+            ("GET", MAPS, None, read, ALLOTTED),
+            ("GET", f"{MAPS}/a", None, read, ALLOTTED),
         ):
             began = asyncio.get_running_loop().time()
             got = await ask(method, target + query, body)
@@ -167,13 +193,55 @@ async def test_a_request_that_is_not_done_in_time_is_given_up(query: str, second
                     "apiVersion": "v1",
                     "metadata": {},
                     "status": "Failure",
-                    "message": "Timeout: request did not complete within the allotted timeout",
+                    "message": message,
                     "reason": "Timeout",
                     "details": {},
                     "code": 504,
                 },
             )
             await gate.holds(0)
+
+
+@pytest.mark.virtual_time
+async def test_who_waits_for_a_connection_to_a_pod_is_given_up_in_time() -> None:
+    async with ApiServer() as server:
+        Gate(server.registry.admission, "mutated")  # as a webhook would
+        began = asyncio.get_running_loop().time()
+        got = await Asking(server.transport())("POST", f"{PODS}/a/exec")
+        assert (got.status, got.message) == (504, ALLOTTED)
+        assert asyncio.get_running_loop().time() - began == pytest.approx(60, abs=0.01)
+
+
+@pytest.mark.virtual_time
+async def test_a_pod_that_was_seen_to_go_is_gone_though_who_deleted_it_was_given_up() -> None:
+    async with ApiServer(admission=()) as server:
+        ask = Asking(server.transport())
+        spec = {"containers": [{"name": "a", "image": "i:1"}]}
+        await ask.create(PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": spec})
+        gate = Gate(server.registry.store, "delete")
+        assert (await ask("DELETE", f"{PODS}/a")).status == 504
+        assert (await ask.get(f"{PODS}/a")).json["metadata"]["deletionTimestamp"]
+        gate.open()
+        await asyncio.sleep(1)
+        assert (await ask.get(f"{PODS}/a")).status == 404
+
+
+@pytest.mark.virtual_time
+async def test_what_a_quota_was_charged_for_is_made_though_who_asked_for_it_was_given_up() -> None:
+    async with ApiServer() as server:
+        ask = Asking(server.transport())
+        hard = {"hard": {"configmaps": "5"}}
+        quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": hard}
+        await ask.create(QUOTAS, quota)
+        status = {"status": {**hard, "used": {"configmaps": "0"}}}
+        merge = {"Content-Type": "application/merge-patch+json"}
+        assert (await ask("PATCH", f"{QUOTAS}/q/status", status, merge)).status == 200
+        gate = Gate(server.registry.store, "create")
+        assert (await ask("POST", MAPS, config_map("a"))).status == 504
+        assert (await ask.get(f"{QUOTAS}/q")).json["status"]["used"] == {"configmaps": "1"}
+        gate.open()
+        await asyncio.sleep(1)
+        assert (await ask.get(f"{MAPS}/a")).status == 200
 
 
 @pytest.mark.virtual_time

@@ -76,6 +76,21 @@ async def test_what_there_is_comes_first_then_every_change() -> None:
 
 
 @pytest.mark.virtual_time
+async def test_what_there_is_comes_in_pieces_of_whole_lines_however_much_it_is() -> None:
+    async with ApiServer() as server:
+        transport = server.transport()
+        names = [f"m{number}" for number in range(6)]
+        for name in names:
+            await Asking(transport).create(MAPS, config_map(name, text="x" * 500_000))
+        response = await opened(transport, "&timeoutSeconds=1")
+        pieces = [piece async for piece in response.chunks()]
+        assert all(piece.endswith(b"\n") for piece in pieces)
+        assert [len(piece) // 2**20 for piece in pieces] == [1, 1], "who is slow has its time for each"
+        events = [msgspec.json.decode(line) for piece in pieces for line in piece.splitlines()]
+        assert [one["object"]["metadata"]["name"] for one in events] == names
+
+
+@pytest.mark.virtual_time
 async def test_a_table_tells_its_columns_once() -> None:
     async with ApiServer() as server:
         transport = server.transport()

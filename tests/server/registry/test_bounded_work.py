@@ -14,19 +14,26 @@ import pytest
 
 from setpoint.server.admission.cel import Scope
 from setpoint.server.admission.usage import pod_demand
+from setpoint.server.registry.crd import validate
+from setpoint.server.registry.crd.ratcheting import Correlated
+from setpoint.server.registry.crd.resource import CustomStrategy, resources_of
 from setpoint.server.registry.crd.signatures import Type
 from setpoint.server.registry.facts import type_of
+from setpoint.server.registry.flow import check_fields
 from setpoint.server.registry.managed.apply import apply
 from setpoint.server.registry.managed.managers import MOST_UPDATERS, track_update
 from setpoint.server.registry.managed.sets import Fields, ordered, union, union_of
 from setpoint.server.registry.managed.typed import misfits
+from setpoint.server.registry.requests import WriteOptions
+from setpoint.server.registry.resources import Decoded, Resource
 from setpoint.server.registry.validation import internals, texts
 from setpoint.server.registry.validation.admission import check_conditions
-from setpoint.server.registry.validation.found import Found, once
+from setpoint.server.registry.validation.found import MOST, Found, once
 from setpoint.server.registry.validation.metadata import common_errors
 from setpoint.server.registry.validation.table import errors, update_errors
 from setpoint.server.statuses import FieldError, StatusError, invalid
 from tests.server.deadlines import within
+from tests.server.registry.crd_cases import INT, TEXT, crd, lists, maps, obj
 
 Object = dict[str, Any]
 SECONDS = 60.0
@@ -287,6 +294,116 @@ def test_numbers_of_any_length_are_read(digits: str) -> None:
     spec = {"completions": 1, "completionMode": "Indexed", "successPolicy": rule, "template": {}}
     found = told(errors("batch", "v1", "Job", {"metadata": {"name": "j"}, "spec": spec}))
     assert any("cannot convert string to integer for index" in one for one in found)
+
+
+# ── Customs ─────────────────────────────────────────────────────────────────────────────────────────
+
+LONG = "k" * 100_000
+
+
+def custom(schema: Object) -> CustomStrategy:
+    strategy = resources_of(crd(schema))[0].strategy
+    assert isinstance(strategy, CustomStrategy)
+    return strategy
+
+
+def thing(**spec: Any) -> Object:
+    return {"apiVersion": "cases.example.com/v1", "kind": "Thing", "metadata": {"name": "a"}, "spec": spec}
+
+
+def test_a_list_of_many_wrong_items_is_judged_in_time() -> None:
+    wrong = thing(sizes=["x"] * MANY)
+    with within(SECONDS):
+        found = custom(maps(lists(INT))).validate_create(wrong)
+    assert len(found) > 10_000
+    assert told(found)[:2] == [
+        f'spec.sizes[{place}]: Invalid value: "string": '
+        f'spec.sizes[{place}] in body must be of type integer: "string"'
+        for place in range(2)
+    ]
+
+
+def test_problems_below_a_long_key_are_kept_until_there_are_enough() -> None:
+    found = custom(maps(lists(INT))).validate_create(thing(**{LONG: ["x"] * 1000}))
+    assert found[0].path == f"spec.{LONG}[0]"
+    assert sum(len(one.path) + len(one.detail) for one in found) < MOST + 3 * len(LONG)
+
+
+def test_the_path_to_a_schema_counts_for_each_of_its_problems() -> None:
+    found = validate.field_errors(validate.problems(lists(INT), ["x"] * 1000), LONG)
+    assert found[0].path == f"{LONG}.[0]"
+    assert sum(len(one.path) + len(one.detail) for one in found) < MOST + 2 * len(LONG)
+
+
+def test_paths_are_written_out_only_for_what_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[validate.Path] = []
+    write = validate.Path.__str__
+
+    def counted(path: validate.Path) -> str:
+        if path.is_told:
+            written.append(path)
+        return write(path)
+
+    monkeypatch.setattr(validate.Path, "__str__", counted)
+    either = {"anyOf": [INT, TEXT], "oneOf": [INT, TEXT], "not": {"type": "number"}}
+    schema = maps(lists(either))
+    same = {"a": [1.5] * 1000}
+    new = {**same, LONG: ["x"] * 1000 + [True]}
+    found = validate.problems(schema, new, correlated=Correlated(new, {**same, LONG: []}, schema))
+    assert {str(one.path) for one in found} == {f".{LONG}[1000]"}
+    assert len(written) < 20
+
+
+def test_what_fits_is_taken_however_much_would_be_wrong_with_it_otherwise() -> None:
+    dates = lists({"type": "string", "format": "date"})
+    wrong = [f"n{place}" for place in range(MOST // 100 + 1)]
+    with within(SECONDS):
+        assert validate.problems({"anyOf": [dates, lists(TEXT)]}, wrong) == []
+        assert validate.problems({"not": dates}, wrong) == []
+        assert validate.problems({"allOf": [dates, lists(TEXT)]}, wrong) != []
+
+
+def test_as_many_unknown_fields_as_a_body_holds_are_pruned_in_time_and_the_first_are_told() -> None:
+    sent = thing(**{f"n{place}": None for place in range(10 * MANY)})
+    with within(SECONDS):
+        read = custom(obj(size=INT)).conform(sent)
+    assert read.object["spec"] == {}
+    assert read.unknown == sorted(f'unknown field "spec.n{place}"' for place in range(100))
+
+
+def test_as_many_nulls_as_a_body_holds_are_pruned_in_time() -> None:
+    sent = thing(**{f"n{place}": None for place in range(10 * MANY)})
+    with within(SECONDS):
+        read = custom(maps(INT)).conform(sent)
+    assert (read.object["spec"], read.unknown) == ({}, [])
+
+
+@pytest.mark.parametrize("schema", [maps(obj()), maps(lists(obj())), maps({"type": "array"})])
+def test_unknown_fields_below_a_long_key_are_told_in_bounded_length(schema: Object) -> None:
+    many = dict.fromkeys(NAMES[:1000], 1)
+    inner: Any = many if schema["additionalProperties"]["type"] == "object" else [many]
+    read = custom(schema).conform(thing(**{LONG: inner}))
+    assert many == {}
+    assert read.unknown[0].startswith(f'unknown field "spec.{LONG}')
+    assert sum(map(len, read.unknown)) < 2**20 + 2 * len(LONG)
+
+
+def unknown_fields() -> tuple[Decoded, Resource]:
+    [kind] = resources_of(crd())
+    return Decoded({}, [f'unknown field "{name}.{LONG}"' for name in NAMES[:100]]), kind
+
+
+def test_a_refusal_for_unknown_fields_is_of_bounded_length() -> None:
+    with pytest.raises(StatusError) as refused:
+        check_fields(*unknown_fields(), WriteOptions(False, "m", "Strict"))
+    assert f'strict decoding error: unknown field "n0.{LONG}", unknown field "n1.' in refused.value.message
+    assert len(refused.value.message) < 2**20 + 2 * len(LONG)
+
+
+def test_warnings_of_unknown_fields_are_of_bounded_length() -> None:
+    warnings = check_fields(*unknown_fields(), WriteOptions(False, "m", "Warn"))
+    assert warnings[0] == f'unknown field "n0.{LONG}"'
+    assert sum(map(len, warnings)) < 2**20 + 2 * len(LONG)
 
 
 # ── Owners of fields ────────────────────────────────────────────────────────────────────────────────

@@ -125,9 +125,13 @@ def test_in_a_test_of_hypothesis_nothing_is_drawn() -> None:
     @settings(max_examples=1, database=None)
     @given(st.none())
     def inside(_nothing: None) -> None:
-        by_chance(STEPS, lambda _life: [], lambda _plan: set(), seed=0)
+        assert "chance is that test's" in by_chance(STEPS, lambda _life: [], lambda _plan: set(), seed=0)
 
     inside()
+
+
+def test_where_nothing_can_strike_nothing_is_drawn() -> None:
+    assert "could strike" in by_chance(STEPS, lambda _life: [], lambda _plan: set(), seed=0)
 
 
 def test_each_option_is_about_as_likely_and_the_first_is_the_simplest() -> None:

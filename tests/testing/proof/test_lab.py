@@ -15,7 +15,7 @@ from setpoint.errors import AlreadyExists, ApplyConflict, NotFound
 from setpoint.kube.core.v1 import ConfigMap, Container, Pod, PodSpec
 from setpoint.kube.rbac.v1 import ClusterRole
 from setpoint.testing.proof.lab import Lab
-from setpoint.testing.proof.plans import At, Crash
+from setpoint.testing.proof.plans import AnyFault, At, ClockStep, Crash, SlowClock
 from tests.mutants.operators import timestamps
 from tests.mutants.widgets import Widget, child, operator_of
 
@@ -54,6 +54,30 @@ def test_an_hour_passes_at_once(cluster: Lab) -> None:
     began = cluster.now()
     cluster.pass_time(3600)
     assert cluster.now() - began == 3600
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        ClockStep(at=At("apply configmaps default/w"), seconds=3600.0, clock="steady"),
+        SlowClock(at=At("apply configmaps default/w")),
+    ],
+)
+def test_the_clocks_of_an_operators_machine_go_wrong_and_nobody_elses(cluster: Lab, fault: AnyFault) -> None:
+    ahead: list[float] = []
+
+    async def looks(widget: Widget, ctx: Context) -> None:
+        ahead.append(asyncio.get_running_loop().time() - cluster.now())
+        await reconcile(widget, ctx)
+
+    cluster.run(lambda: operator_of(looks))
+    cluster.fault(fault)
+    cluster.create(a_widget())
+    cluster.pass_time(60)
+    cluster.change(Widget, "w", {"spec": {"text": "b"}})
+    assert abs(ahead[0]) < 1
+    assert abs(ahead[-1]) > 20
+    assert cluster.now() < 2000
 
 
 def test_who_does_not_keep_still_is_told_so(cluster: Lab) -> None:

@@ -182,6 +182,32 @@ def test_what_is_left_outside_is_told_of_though_it_is_without_faults() -> None:
     assert judged(run, "cloud") == []
 
 
+def test_what_was_made_outside_before_there_was_any_object_is_the_operators_own() -> None:
+    def thing(id_: str) -> Written:
+        return Written(0.0, "operator 1", "ADDED", "cloud", "", id_, 2, b"{}", None)
+
+    assert judged(left(thing("root"), ASKED, state={"cloud root": {}})) == []
+    both = left(thing("root"), ASKED, thing("w"), state={"cloud root": {}, "cloud w": {}})
+    found = judge(both, Reference(both, primaries=frozenset(["widgets"])))
+    assert [finding.what for finding in found] == ["cloud w is left when nobody asks for it any more"]
+
+
+def test_a_child_that_is_left_is_told_of_though_it_is_of_one_of_the_operators_kinds() -> None:
+    member = write("operator 1", "ADDED", "m")._replace(resource="members")
+    run = left(ASKED, member, state={"members default/m": ORPHAN}, faults=(CRASH,))
+    primaries = frozenset(["widgets", "members"])
+    reference = run_of()
+    reference.checkpoints[-1].step = 9  # what is compared is another step's
+
+    def found(state: dict[str, Any]) -> list[str]:
+        run.checkpoints[-1].state = state
+        return [each for each in oracles(run, Reference(reference, primaries=primaries)) if each == "O6"]
+
+    assert found({"members default/m": ORPHAN}) == ["O6"]
+    assert found({"members default/m": ORPHAN, "members default/u": ORPHAN}) == [], "a user asks for one yet"
+    assert found({"members default/m": ORPHAN, "widgets default/w": ORPHAN}) == [], "it is asked for yet"
+
+
 # ---- swallowed errors
 
 

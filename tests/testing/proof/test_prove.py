@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from datetime import UTC, datetime
 from inspect import signature
+from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from setpoint.controller.context import Context
+from setpoint.errors import ApiError
 from setpoint.testing.proof.options import Options
-from setpoint.testing.proof.plans import At, Crash, Delete, Plan, Uncollected, read_plan
+from setpoint.testing.proof.plans import At, Crash, Delete, Plan, Uncollected
 from setpoint.testing.proof.prove import CLASSES, prove, replay
+from setpoint.testing.proof.report import Report
+from setpoint.testing.proof.sweep import cell_of, cells_of
+from setpoint.testing.proof.trace import Run
+from setpoint.testing.proof.world import Prepared
 from tests.mutants.operators import MUTANTS, Mutant
 from tests.mutants.sole import EVERY
 from tests.mutants.widgets import Widget, child, operator_of
@@ -169,16 +178,18 @@ def test_garbage_that_is_late_from_the_last_step_on_is_waited_for() -> None:
     assert report.is_good, report
 
 
-def test_what_is_no_plan_is_refused() -> None:
-    with pytest.raises(ValueError, match="no plan"):
-        read_plan('{"faults": [{"type": "Flood"}]}')
-
-
 def test_it_is_told_its_options_one_by_one() -> None:
     fields = [each.name for each in msgspec.structs.fields(Options)]
     assert list(signature(prove).parameters) == ["operator", *fields]
     with pytest.raises(TypeError, match="bugdet"):
         prove(lambda: operator_of(right), bugdet=1)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="operator"):
+        prove(budget=1)  # type: ignore[call-arg]
+
+
+def test_the_operator_may_be_named_like_everything_else() -> None:
+    found = mutant("04")
+    assert prove(operator=found.twin, steps=found.steps, only=["none"]).is_good
 
 
 def test_what_can_be_read_only_once_is_read_by_all_who_need_it() -> None:
@@ -191,15 +202,69 @@ def test_what_can_be_read_only_once_is_read_by_all_who_need_it() -> None:
 # ---- what Hypothesis draws
 
 
-def test_when_all_else_is_through_plans_are_drawn_until_enough_is_tried() -> None:
+def test_when_all_else_is_through_plans_are_drawn_until_enough_is_tried(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ran: list[Run] = []
+    carry_out = Prepared.run
+
+    def run(prepared: Prepared, plan: Plan, **how: Any) -> Run:
+        ran.append(carry_out(prepared, plan, **how))
+        return ran[-1]
+
+    monkeypatch.setattr(Prepared, "run", run)
     found = mutant("04")
     report = prove(found.twin, steps=found.steps, only=["E1", "chance"], budget=600, most_plans=60)
     assert report.is_good, report
     assert report.plans == 60 > report.total > 0
+    assert (report.listed, report.drawn) == (report.total, 60 - report.total)
+    assert any(len(each.fired) < len(each.plan.faults) for each in ran)
+    assert report.proven == report.plans, "what was drawn and did not strike is no plan"
     assert report.inconclusive == []
     assert {cell.fault for cell in report.cells} == {"E1"}, (
         "what is drawn is no part of what is to be covered"
     )
+
+
+def test_what_has_failed_alone_is_not_found_again_together_with_other_faults() -> None:
+    async def swallows(widget: Widget, ctx: Context) -> None:
+        with suppress(ApiError):
+            await ctx.apply(child(widget, text=widget.spec.text))
+
+    report = prove(
+        lambda: operator_of(swallows),
+        steps=mutant("04").steps[:1],
+        only=["E3", "chance"],
+        budget=600,
+        most_plans=60,
+        shrink=False,
+    )
+    failed = [failure.plan for failure in report.alarms]
+    assert failed[0].id == "E3"
+    assert report.drawn
+    assert [plan for plan in failed[1:] if cell_of(failed[0]) in cells_of(plan)] == []
+
+
+@pytest.mark.parametrize("bounded", [{"most_of_class": 1}, {"is_exhaustive": True}])
+def test_who_asks_for_chance_and_for_an_end_is_told_that_nothing_is_drawn(bounded: dict[str, Any]) -> None:
+    found = mutant("04")
+    report = prove(found.twin, steps=found.steps, only=["chance"], **bounded)
+    assert "skipped: chance (there is no end of it: leave out most_of_class and is_exhaustive)" in str(report)
+    report = prove(found.twin, steps=found.steps, only=["E1"], **bounded)
+    assert report.skipped == {}, "nobody asked"
+
+
+def test_in_a_test_of_hypothesis_nothing_is_drawn_and_that_is_told() -> None:
+    found, reports = mutant("04"), list[Report]()
+
+    @settings(max_examples=1, database=None, deadline=None)
+    @given(st.none())
+    def inside(_nothing: None) -> None:
+        reports.append(prove(found.twin, steps=found.steps, only=["E1", "chance"], budget=600))
+
+    inside()
+    assert reports[0].is_good
+    assert "use Trial there" in reports[0].skipped["chance"]
 
 
 def test_what_is_drawn_and_fails_is_made_small() -> None:

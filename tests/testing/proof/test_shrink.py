@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from setpoint.api.patches import MergePatch
 from setpoint.controller.context import Context
+from setpoint.testing.proof.oracles import Finding
 from setpoint.testing.proof.plans import At, Crash, Plan
-from setpoint.testing.proof.prove import prove, smaller
+from setpoint.testing.proof.prove import prove, smaller, smaller_than
+from setpoint.testing.proof.report import Failure
+from setpoint.testing.proof.trace import Run
 from tests.mutants.operators import MUTANTS, Mutant
 from tests.mutants.widgets import Widget, change, child, create, delete, operator_of
 
@@ -63,3 +66,12 @@ def test_a_step_less_is_tried_with_the_fault_at_every_place_up_to_its_own() -> N
     plan = Plan((create(), delete()), (Crash(at=At("apply configmaps default/w", 3)),))
     assert [each.faults[0].at.nth for each in smaller(plan)] == [3, 2, 1]
     assert all(each.steps == (create(),) for each in smaller(plan))
+
+
+def test_what_was_drawn_with_another_seed_is_first_tried_with_that_of_the_proof() -> None:
+    steps, faults = (create(), delete()), (Crash(at=At("apply configmaps default/w")),)
+    drawn, usual = Plan(steps, faults, seed=9), Run(Plan(steps, seed=7))
+    first, *others = smaller_than(Failure(drawn, (Finding("O3", "differs"),), Run(drawn), reference=usual))
+    assert first == Plan(steps, faults, seed=7)
+    same = Failure(first, (Finding("O3", "differs"),), Run(first), reference=usual)
+    assert list(smaller_than(same)) == [Plan(each.steps, each.faults, seed=7) for each in others]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from setpoint.api.names import GroupVersionKind
 from setpoint.controller.context import Context
 from setpoint.kube.core.v1 import ConfigMap
 from setpoint.operator import Operator
+from setpoint.testing.proof.plans import Create
 from setpoint.testing.proof.process import Subject
 from setpoint.testing.proof.prove import prove
 from setpoint.testing.proof.usual import primary, usual
@@ -25,6 +27,9 @@ class GadgetSpec(Model):
 
 class Gadget(CustomResource, group="test.setpoint.dev", version="v1"):
     spec: GadgetSpec
+
+
+Reconcile = Callable[[Gadget, Context], Awaitable[None]]
 
 
 def two_kinds(*, is_picky: bool = False, wrong: bool = False) -> Subject:
@@ -84,11 +89,87 @@ def test_a_kind_of_which_the_schema_says_too_little_is_left_out_and_that_is_told
     assert 'give example={"Gadget": {…}}' in str(report)
 
 
+def with_gadgets(reconcile: Reconcile, clean_up: Reconcile | None = None) -> Subject:
+    """An operator of widgets, which does all it should, and of gadgets."""
+    operator = Operator("both")
+
+    @operator.controller(Widget, owns=[ConfigMap])
+    async def widgets(widget: Widget, ctx: Context) -> None:
+        await ctx.apply(child(widget, text=widget.spec.text))
+
+    operator.controller(Gadget)(reconcile)
+    if clean_up is not None:
+        operator.finalizer(Gadget)(clean_up)
+    return operator
+
+
+async def idle(gadget: Gadget, ctx: Context) -> None: ...
+
+
+async def misspelled(gadget: Gadget, ctx: Context) -> None:
+    raise KeyError("widgt")
+
+
+async def unchangeable(gadget: Gadget, ctx: Context) -> None:
+    if gadget.spec.size > 1:
+        raise TypeError("size cannot be changed")
+
+
+@pytest.mark.parametrize(
+    ("reconcile", "clean_up"), [(misspelled, None), (idle, misspelled), (unchangeable, None)]
+)
+def test_a_mistake_in_how_the_second_kind_begins_changes_or_ends_is_judged(
+    reconcile: Reconcile, clean_up: Reconcile | None
+) -> None:
+    report = prove(lambda: with_gadgets(reconcile, clean_up), only=["none"], budget=600)
+    assert not report.skipped
+    assert "sample-2" in str(report.alarms[0].first), report
+
+
+def test_of_the_second_kind_only_the_changes_after_which_it_cannot_rest_are_left_out() -> None:
+    async def picky(gadget: Gadget, ctx: Context) -> None:
+        if gadget.spec.size > 1:
+            await ctx.get(ConfigMap, "of-that-size")
+
+    report = prove(lambda: with_gadgets(picky), only=["none"], budget=600)
+    assert report.is_good, report
+    assert not report.skipped
+    steps = [str(step) for step in report.steps]
+    assert not any(step.startswith("change Gadget sample-2") and '"size":2' in step for step in steps)
+    assert any(step.startswith("change Gadget sample-2") and '"widget"' in step for step in steps)
+
+
 def test_specs_to_begin_with_can_be_given_by_kind() -> None:
     assert "create Gadget sample-2" in told({"Gadget": {"widget": "sample"}}, is_picky=True)
     with pytest.raises(ValueError, match=r"refused with 422(?s:.*): the example is not right"):
         told({"Gadget": {"size": 2}})
     assert not any("sample-2" in step for step in told({"text": "x"}, is_picky=True)), "that of the first"
+
+
+@pytest.mark.parametrize("misspelled", ["Gadgt", "txt"])
+def test_an_example_of_what_there_is_not_is_refused_with_the_kinds_that_there_are(misspelled: str) -> None:
+    beside: list[dict[str, Any]] = [{}, {"Widget": {"text": "x"}}, {"text": "x"}]
+    for example in beside:
+        with pytest.raises(ValueError, match=rf"{misspelled}: Widget has no such field.*of Widget, Gadget"):
+            told({**example, misspelled: {}})
+
+
+def test_a_schema_that_takes_any_field_takes_any_example() -> None:
+    class Open:
+        name, kinds = "open", two_kinds().kinds
+
+        def crds(self) -> list[dict[str, Any]]:
+            found = two_kinds().crds()
+            schema = found[0]["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+            schema["spec"] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+            return found
+
+        def add_to(self, manager: Any, /) -> object:
+            return two_kinds().add_to(manager)
+
+    first = usual(Prepared.of(Open), {"text": "x", "any": 1}).steps[0]
+    assert isinstance(first, Create)
+    assert first.object["spec"] == {"text": "x", "any": 1}
 
 
 def test_definitions_of_what_the_operator_is_not_for_have_no_objects() -> None:

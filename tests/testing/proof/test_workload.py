@@ -9,7 +9,6 @@ import pytest
 from setpoint.api import crd_of
 from setpoint.testing.proof.workload import (
     another,
-    left_alone,
     misoperation,
     others,
     sample,
@@ -63,16 +62,6 @@ def test_what_may_not_change_is_left_alone() -> None:
     fixed = {"type": "integer", "x-kubernetes-validations": [{"rule": "self == oldSelf"}]}
     schema = {"properties": {"a": fixed, "b": {"type": "object", "properties": {"c": {"type": "boolean"}}}}}
     assert list(others(schema, {"a": 1, "b": {"c": True}})) == [{"b": {"c": False}}]
-
-
-def test_what_is_left_alone_is_told() -> None:
-    fixed = {"type": "integer", "x-kubernetes-validations": [{"rule": "self == oldSelf"}]}
-    inner = {
-        "type": "object",
-        "properties": {"c": {"type": "boolean"}, "d": {"type": "string", "pattern": "^a$"}},
-    }
-    schema = {"properties": {"a": fixed, "b": inner, "e": {"type": "integer"}}}
-    assert left_alone(schema, {"a": 1, "b": {"c": True, "d": "a"}}) == ["spec.a", "spec.b.d"]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ Fed by ``registry.py``.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -174,7 +174,8 @@ class Admission:
                 from setpoint.server.admission.webhooks import validate  # noqa: PLC0415
 
                 await validate(hooks, asked, self)
-            await self._charge(asked)
+            if self.is_charged(asked):
+                self._charged(asked)
         except StatusError as refused:
             refused.warnings = (*warnings, *asked.warnings, *refused.warnings)
             if held is not None:
@@ -278,28 +279,37 @@ class Admission:
 
             security.judge(asked, _decode(record.data)["metadata"].get("labels") or {})
 
-    async def _charge(self, asked: Attributes) -> None:
-        """Add to what is used; again, where somebody else did so meanwhile, but to no quota twice."""
+    def is_charged(self, asked: Attributes) -> bool:
+        """Whether quotas count what is written."""
         if "ResourceQuota" not in self._plugins or not self._has(_QUOTAS):
-            return
+            return False
         from setpoint.server.admission import quotas  # noqa: PLC0415
 
-        if not quotas.is_counted(asked):
-            return
+        return quotas.is_counted(asked)
+
+    async def charge(self, asked: Attributes) -> None:
+        """Add to what is used; again, where somebody else did so meanwhile, but to no quota twice.
+
+        What was judged may be refused here, where others have used up what was left.  Once it is charged it
+        has to be written: nobody gives it back.
+        """
         done: set[str] = set()
         while True:
-            records = self._store.listed(_QUOTAS, asked.namespace)
-            left = [_decode(one.data) for one in records if one.place.name not in done]
-            changed = quotas.charged(left, asked)
-            if asked.is_dry_run:
-                return
             try:
-                for quota in changed:
+                for quota in self._charged(asked, done):
                     await self._write_usage(quota)
                     done.add(quota["metadata"]["name"])
             except Changed:
                 continue
             return
+
+    def _charged(self, asked: Attributes, done: Collection[str] = ()) -> list[Object]:
+        """The quotas that change, but for those that are done.  Raises a refusal."""
+        from setpoint.server.admission import quotas  # noqa: PLC0415
+
+        records = self._store.listed(_QUOTAS, asked.namespace)
+        left = [_decode(one.data) for one in records if one.place.name not in done]
+        return quotas.charged(left, asked)
 
     async def _write_usage(self, quota: Object) -> None:
         resource = self._resources.builtin("", "v1", _QUOTAS)

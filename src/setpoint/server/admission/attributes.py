@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol
 
 from setpoint.server.golang import encoded, quoted
-from setpoint.server.registry.bodies import HEADER
+from setpoint.server.registry.bodies import HEADER, go_kind
 from setpoint.server.registry.conform import WrongType, conform
 from setpoint.server.registry.protobuf import is_kind
 from setpoint.server.registry.requests import Ask, User
@@ -123,7 +123,7 @@ def _of_its_kind(left: Object, own: Resource) -> Object:
     """What somebody made of an object of this kind, if it still is one."""
     for name in ("apiVersion", "kind"):
         if left.get(name) is not None and not isinstance(left[name], str):
-            found = _go_kind(left[name])
+            found = go_kind(left[name])
             told = f"json: cannot unmarshal {found} into Go struct field .{name} of type string"
             raise internal(f"couldn't get version/kind; json parse error: {told}")
     version, kind = left.get("apiVersion") or "", left.get("kind") or ""
@@ -148,11 +148,6 @@ def _check_custom(left: Object, version: str, kind: str, own: Resource) -> None:
         group, _, short = version.rpartition("/")
         told = f"{group}/{short}, Kind={kind} is unstructured and is not suitable for converting to"
         raise StatusError(500, "", f"{told} {quoted(own.api_version)}")
-
-
-def _go_kind(value: Any) -> str:
-    kinds = {bool: "bool", list: "array", dict: "object"}
-    return kinds.get(type(value), "number")
 
 
 def options_of(operation: Operation, query: Mapping[str, str]) -> Object:

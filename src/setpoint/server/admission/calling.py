@@ -24,7 +24,7 @@ from setpoint.errors import AnswerLost, BadAnswer, ConnectionFailed, TransportEr
 from setpoint.net.transport import Request
 from setpoint.net.trust import ssl_context
 from setpoint.server.golang import quoted
-from setpoint.server.registry.bodies import HEADER, read_json, read_yaml
+from setpoint.server.registry.bodies import HEADER, go_kind, read_json, read_yaml
 from setpoint.server.registry.doubled import plain
 
 if TYPE_CHECKING:
@@ -235,15 +235,6 @@ def _status(body: bytes) -> str:
 
 # ── Answers ─────────────────────────────────────────────────────────────────────────────────────────
 
-GO_KINDS: Final = {
-    bool: "bool",
-    list: "array",
-    str: "string",
-    dict: "object",
-    int: "number",
-    float: "number",
-}
-
 
 class Shape(NamedTuple):
     """What a value must be, as Go reads it."""
@@ -313,7 +304,7 @@ def read_answer(body: bytes, form: Form) -> dict[str, Any]:
 
 def _formed(found: Any, form: Form) -> dict[str, Any]:
     if not isinstance(found, dict):
-        told = f"json: cannot unmarshal {GO_KINDS[type(found)]} into Go value of type {HEADER}"
+        told = f"json: cannot unmarshal {go_kind(found)} into Go value of type {HEADER}"
         raise CallError(f"couldn't get version/kind; json parse error: {told}")
     wanted = f"{form.group}/{form.versions[0]}"
     version, kind = found.get("apiVersion") or wanted, found.get("kind") or form.kind
@@ -364,7 +355,7 @@ def _check(value: Any, shape: Shape, path: str, owner: str) -> None:
 
 def _unread(value: Any, shape: Shape) -> str:
     """What a value is, where it is not what it must be."""
-    kind = GO_KINDS[type(value)]
+    kind = go_kind(value)
     if shape.go in _MOST and kind == "number":
         is_whole = isinstance(value, int) and -_MOST[shape.go] <= value < _MOST[shape.go]
         return "" if is_whole else f"number {value}"

@@ -32,6 +32,7 @@ from setpoint.server.admission.conditions import errors_or_none
 from setpoint.server.admission.matching import Matching, labels, read_matching
 from setpoint.server.golang import joined
 from setpoint.server.registry import patching
+from setpoint.server.registry.bodies import no_deeper
 from setpoint.server.registry.converting import ConversionError
 from setpoint.server.registry.crd.programs import CompileError, EvaluationError, OverBudget, Purse
 from setpoint.server.registry.managed.apply import apply
@@ -479,13 +480,17 @@ def _performed(
     if mutation["patchType"] == "JSONPatch":
         operations = case.policy.patch(mutation["jsonPatch"]["expression"], "list(JSONPatch)")(data, purse)
         left, failed = patching.perform_operations([dict(one) for one in operations], obj)
-        if failed is not None and operations[failed.place].get("op") == "test":
+        if failed is not None and failed.is_test:
             return obj  # then nothing of the patch is wanted
         if failed is not None:
             raise _ConfigError(f"JSON Patch: {failed.why}")
         made: Object = left
         return made
     wanted = case.policy.patch(mutation["applyConfiguration"]["expression"], "Object")(data, purse)
+    try:
+        no_deeper(wanted)  # with every policy it could hold all that there is, one level further down
+    except ValueError as error:
+        raise _ConfigError(f"error applying patch: {error}") from None
     if kind.kind in _UNDESCRIBED:
         told = f"no corresponding type for {kind.group}/{kind.version}, Kind={kind.kind}"
         raise _ConfigError(f"error applying patch: failed to convert patch object to typed object: {told}")

@@ -5,10 +5,11 @@ When they have had their say, as in kube-apiserver:
 1. Owners of fields that cannot be read are those that there were before, and the client is told.
 2. An owner that is named twice is named once, and the client is told.
 3. An object is in the namespace of its request; one that is said to be in another is refused.
-4. A new object that has lost its name gets one, if it has the beginning of one; it has no version yet.
-5. A changed object is of the version that was changed, and keeps its uid and its times.
+4. A new object that has lost its name gets one, if it has the beginning of one.
+5. A changed object keeps its uid and its times.
 
-Pure; ``asked.object`` is changed in place.  Called by ``admission.py``.
+Pure; ``asked.object`` is changed in place.  Called by ``admission.py``.  Not here: whether the version that
+they left is the one that is changed (``flow.py``).
 """
 
 from __future__ import annotations
@@ -17,14 +18,12 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from setpoint.server.admission.attributes import Attributes
-from setpoint.server.golang import quoted
-from setpoint.server.registry.flow import check_no_version, check_place
+from setpoint.server.registry.flow import check_place
 from setpoint.server.registry.managed.managers import decode
 from setpoint.server.registry.managed.sets import BadFieldsError
 from setpoint.server.registry.metadata import carry_over, dedupe_owners, keep_deletion
 from setpoint.server.registry.requests import Ask
 from setpoint.server.registry.resources import Object
-from setpoint.server.statuses import MODIFIED, StatusError, conflict
 
 _BAD_OWNERS: Final = (
     ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated "
@@ -46,18 +45,10 @@ def settle(asked: Attributes, before: Object, generated: Callable[[str], str]) -
     _settle_owners(metadata, before.get("managedFields"), asked)
     asked.warnings += [_after_admission(told) for told in dedupe_owners(obj)]
     check_place(obj, Ask("update", asked.resource, asked.namespace))
-    version = metadata.get("resourceVersion") or ""
-    is_other_version = version not in ("", before.get("resourceVersion"))
     if asked.operation == "CREATE":
         if not metadata.get("name") and metadata.get("generateName"):
             metadata["name"] = generated(metadata["generateName"])
-        if is_other_version:
-            check_no_version(version)
     elif asked.old is not None:
-        if is_other_version and not version.isdecimal():
-            raise StatusError(500, "", f"strconv.ParseUint: parsing {quoted(version)}: invalid syntax")
-        if is_other_version and version != asked.old["metadata"]["resourceVersion"]:
-            raise conflict(asked.resource.plural, asked.resource.group, asked.name, MODIFIED)
         carry_over(obj, asked.old)
         keep_deletion(obj, asked.old)
 

@@ -21,11 +21,11 @@ from typing import Any, NamedTuple, Protocol
 from setpoint.api.patches import same
 from setpoint.server.admission import reviews
 from setpoint.server.admission.attributes import Attributes, read_again
-from setpoint.server.admission.calling import GO_KINDS, Caller, CallError, NoClient, read_answer
+from setpoint.server.admission.calling import Caller, CallError, NoClient, read_answer
 from setpoint.server.admission.matching import Matching, read_matching
 from setpoint.server.golang import quoted
 from setpoint.server.registry import patching
-from setpoint.server.registry.bodies import DEEPEST, no_deeper, read_json
+from setpoint.server.registry.bodies import go_kind, read_json
 from setpoint.server.registry.doubled import plain
 from setpoint.server.registry.resources import Object, Resource
 from setpoint.server.statuses import StatusError, internal
@@ -177,10 +177,6 @@ async def _patch(  # noqa: PLR0917 - an answer, and what it is about
     left, failed = patching.perform_operations(operations, shown)
     if failed is not None:
         raise internal(failed.why)
-    try:
-        no_deeper(left, DEEPEST + 1)  # step by step it can grow where no body could be so deep
-    except ValueError as error:
-        raise internal(str(error)) from None
     if same(left, shown):
         return False
     await _take(left, asked, resource, around)
@@ -195,7 +191,7 @@ def _no_patch(operations: Any) -> str:
         wrong, go = next(others, None), "Operation"
     if wrong is None:
         return ""
-    return f"json: cannot unmarshal {GO_KINDS[type(wrong)]} into Go value of type jsonpatch.{go}"
+    return f"json: cannot unmarshal {go_kind(wrong)} into Go value of type jsonpatch.{go}"
 
 
 def _bad_patch(told: str) -> _Unasked:

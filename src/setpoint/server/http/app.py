@@ -271,7 +271,7 @@ class Api:
     async def _resource(self, request: Request, target: Target, user: User) -> Answer:
         found, query = route(request.method, target, self._registry.resources)
         if found.verb == "connect":
-            raise await self._unconnected(request, found, user)
+            return await self._connect(request, found, user)
         headers = request.headers
         form = self._negotiator.form(
             headers.get("Accept", ""),
@@ -387,8 +387,8 @@ class Api:
         answer = answered(200, b"", warnings=_warnings(ask.resource, ()))
         return Answer(200, answer.headers, stream)
 
-    async def _unconnected(self, request: Request, found: Route, user: User) -> StatusError:
-        """Why there is no connection to what runs in a pod."""
+    async def _connect(self, request: Request, found: Route, user: User) -> Answer:
+        """There is no connection to what runs in a pod; who asks for one waits at most for webhooks."""
         path, _, query = request.target.partition("?")
         below = f"/{found.below}" if found.below else ""
         if path.endswith("/") and not below.endswith("/"):
@@ -397,9 +397,13 @@ class Api:
         values = parse_qs(valid_text(query), keep_blank_values=True)
         is_upgrade = "upgrade" in request.headers.get("Connection", "").lower()
         is_create = request.method == "POST"
-        return await connecting.refused(
-            ask, values, below, self._registry, is_create=is_create, is_upgrade=is_upgrade
-        )
+
+        async def refuse() -> Answer:
+            raise await connecting.refused(
+                ask, values, below, self._registry, is_create=is_create, is_upgrade=is_upgrade
+            )
+
+        return await self._in_flight.answered(ask, refuse)
 
     async def _log(self, ask: Ask) -> Answer:
         found = await open_log(ask, self._registry, self.logs, self._registry.clock.utc())

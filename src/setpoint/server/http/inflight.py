@@ -6,6 +6,7 @@ Promises:
    so many; one more gets 429, and is told to come again in a second.  Administrators are let in, as in
    kube-apiserver: who is to mend a server that is too busy has to reach it.
 2. A request that is not done in time is given up, and gets 504.  It may ask for less time: ``?timeout=5s``.
+   What writes one object has less time than what reads, or deletes many.
 
 Not here: what lasts by its nature.  Watches and logs are neither counted nor ended; a watch says itself how
 long it lasts (``registry/watching.py``).  How long a request may take to arrive, and an answer to be taken,
@@ -30,17 +31,28 @@ from setpoint.server.registry.requests import Ask
 from setpoint.server.statuses import StatusError, bad_request
 
 _READS: Final = frozenset({"get", "list"})
+_WRITES_ONE: Final = frozenset({"create", "update", "patch", "delete"})
+# kube-apiserver's words, of its two clocks.  Of the first's it leaves out the kind, and calls them text, so
+# that clients do not read them.
+_TOO_LONG: Final = "Timeout: request did not complete within the allotted timeout"
+_TOO_LONG_TO_WRITE: Final = (
+    "Timeout: request did not complete within requested timeout - context deadline exceeded"
+)
 
 Work: TypeAlias = Coroutine[Any, Any, Answer]
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How many requests that read, and that write, may be under way; and how many seconds each may take."""
+    """How many requests that read, and that write, may be under way; and how many seconds each may take.
+
+    ``write_seconds`` are those of a request that writes one object.
+    """
 
     reads: int = 400
     writes: int = 200
     seconds: float = 60.0
+    write_seconds: float = 34.0
 
 
 class InFlight:
@@ -57,6 +69,9 @@ class InFlight:
     async def answered(self, ask: Ask, answer: Callable[[], Work]) -> Answer:
         """What ``answer`` gives, where there is room for it and it is done in time."""
         seconds = seconds_allowed(ask.query, self._limits.seconds)
+        told = _TOO_LONG
+        if ask.verb in _WRITES_ONE and seconds > self._limits.write_seconds:
+            seconds, told = self._limits.write_seconds, _TOO_LONG_TO_WRITE
         lane = self._reads if ask.verb in _READS else self._writes
         if lane.taken >= lane.most and MASTERS not in ask.user.groups:
             return _one_too_many()
@@ -68,13 +83,13 @@ class InFlight:
             except StopIteration as done:  # as most are: a limit would take half as long as all of the answer
                 found: Answer = done.value
                 return found
-            return await _in_time(work, waited_for, seconds)
+            return await _in_time(work, waited_for, seconds, told)
         finally:
             lane.taken -= 1
 
 
-async def _in_time(work: Work, waited_for: Any, seconds: float) -> Answer:
-    """The answer of work that was begun and waits for something.  Raises 504."""
+async def _in_time(work: Work, waited_for: Any, seconds: float, told: str) -> Answer:
+    """The answer of work that was begun and waits for something.  Raises 504, which says what is ``told``."""
     limit = asyncio.timeout(seconds)
     try:
         async with limit:
@@ -82,8 +97,6 @@ async def _in_time(work: Work, waited_for: Any, seconds: float) -> Answer:
     except TimeoutError:
         if not limit.expired():
             raise
-        # kube-apiserver's words; it leaves out the kind and calls it text, so that clients do not read them.
-        told = "Timeout: request did not complete within the allotted timeout"
         raise StatusError(504, "Timeout", told, details={}) from None
 
 

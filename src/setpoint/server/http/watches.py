@@ -5,6 +5,9 @@ An event is written once for each form and shared by all who watch; what a hundr
 value. The columns of a Table come with its first line alone.  Ages in a Table are of the moment of
 writing, so those lines are shared only within a second.
 
+What there is when a watch begins may be a hundred megabytes: it is sent in pieces, for who reads is given
+its time (``net/listen.py``) for each of them.
+
 Fed by ``registry/watching.py``; drained by whoever sends the answer.  Used by ``app.py``.
 """
 
@@ -22,6 +25,7 @@ from setpoint.server.registry.watching import WatchEvent, Watching
 
 _MOST_KEPT: Final = 2048  # frames
 _MUCH_KEPT: Final = 16 * 2**20  # bytes of them
+_MUCH_SENT: Final = 2**20  # bytes: a piece with so many gets no further line
 
 
 class _Frame(NamedTuple):
@@ -152,8 +156,14 @@ class Lines:
         """What to send, in pieces of whole lines; ends when the watch does."""
         async for batch in watching.batches():
             pieces: list[bytes] = []
+            size = 0
             for event in batch:
-                pieces += self._pieces(event)
+                if size >= _MUCH_SENT:
+                    yield b"".join(pieces)
+                    pieces, size = [], 0
+                for piece in self._pieces(event):
+                    pieces.append(piece)
+                    size += len(piece)
             yield pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     async def one_by_one(self, watching: Watching) -> AsyncGenerator[bytes, None]:

@@ -8,7 +8,8 @@
   built-in kind: absent kind and apiVersion are filled in, others are refused.  ``conform`` comes next.
 - ``read_custom(…)``: of a custom kind, which must say what it is.  No ``Doubled`` is left in it.
 - ``read_json(body)``, ``read_yaml(body) -> Read``: the formats alone; ValueError for what cannot be read.
-- ``no_deeper(value, most)``: the value itself; ValueError if it nests deeper than ``DEEPEST``.
+- ``go_kind(value)``: what Go calls a value, for refusals in its words.
+- ``no_deeper(value)``: the value itself; ValueError if it nests deeper than ``DEEPEST``.
 - ``plain(value) -> (value, texts)``: a value without ``Doubled``, and ``duplicate field "spec.a"`` for each
   key that appeared twice: for readers that have no type.
 
@@ -46,6 +47,19 @@ _encode = msgspec.json.Encoder().encode
 HEADER: Final = (
     'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 )
+_GO_KINDS: Final = {
+    str: "string",
+    bool: "bool",
+    list: "array",
+    type(None): "null",
+    int: "number",
+    float: "number",
+}
+
+
+def go_kind(value: Any) -> str:
+    """What Go calls a value of JSON, where it says that it is not what it should be."""
+    return _GO_KINDS.get(type(value), "object")
 
 
 class Read(NamedTuple):
@@ -130,26 +144,16 @@ def _an_object(value: Any, kind: str, body: bytes) -> Object:
     """An object whose kind and apiVersion, if it has them, are text."""
     wrong = ""
     if not isinstance(value, dict):
-        wrong = f"{_kind(value)} into Go value of type {HEADER}"
+        wrong = f"{go_kind(value)} into Go value of type {HEADER}"
     else:
         for name in ("apiVersion", "kind"):
             if not isinstance(value.get(name), str | None):
-                wrong = wrong or f"{_kind(value[name])} into Go struct field .{name} of type string"
+                wrong = wrong or f"{go_kind(value[name])} into Go struct field .{name} of type string"
     if wrong:
         why = f"couldn't get version/kind; json parse error: json: cannot unmarshal {wrong}"
         raise unrecognized(kind, why, body)
     found: Object = value
     return found
-
-
-def _kind(value: Any) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "bool"
-    if isinstance(value, int | float):
-        return "number"
-    return "string" if isinstance(value, str) else "array" if isinstance(value, list) else "object"
 
 
 def _other_kind(said_version: str, said_kind: str, wanted: tuple[str, str], body: bytes) -> StatusError:
@@ -188,7 +192,7 @@ def _whole_json(body: bytes) -> Any:
         # Whoever writes the value again writes a quote for each quote of the body.  If a key was lost, fewer.
         is_whole = body.count(b'"') == _encode(value).count(b'"') and b"\\u0022" not in body
     except RecursionError:
-        raise _too_deep() from None
+        raise too_deep() from None
     except (msgspec.MsgspecError, ValueError, OverflowError):  # no JSON, or numbers or text that Go bends
         return None
     return no_deeper(value, body.count(b"{") + body.count(b"[")) if is_whole else None
@@ -208,7 +212,7 @@ def _read_slowly(body: bytes) -> Any:
             strict=False,
         )
     except RecursionError:
-        raise _too_deep() from None
+        raise too_deep() from None
     return no_deeper(value, body.count(b"{") + body.count(b"["))
 
 
@@ -249,7 +253,7 @@ def _float(text: str) -> float:
     return max(-sys.float_info.max, min(sys.float_info.max, float(text)))
 
 
-def no_deeper(value: Any, most: int) -> Any:
+def no_deeper(value: Any, most: int = DEEPEST + 1) -> Any:
     """The value itself, looked at level by level if it may be deep: it holds at most so many others."""
     level = [value] if most > DEEPEST and isinstance(value, dict | list) else []
     for _ in range(DEEPEST):
@@ -257,7 +261,7 @@ def no_deeper(value: Any, most: int) -> Any:
             return value
         level = [inner for outer in level for inner in _below(outer) if isinstance(inner, dict | list)]
     if level:
-        raise _too_deep()
+        raise too_deep()
     return value
 
 
@@ -265,7 +269,8 @@ def _below(value: Any) -> Iterable[Any]:
     return value.values() if isinstance(value, dict) else value
 
 
-def _too_deep() -> _NotJson:
+def too_deep() -> ValueError:
+    """What is said of it, for who finds out otherwise."""
     return _NotJson("exceeded max depth")
 
 

@@ -28,6 +28,7 @@ from typing import Any, Final
 
 from setpoint.server.golang import quoted
 from setpoint.server.registry import instants, quantities
+from setpoint.server.registry.bodies import go_kind
 from setpoint.server.registry.doubled import Doubled, plain
 from setpoint.server.registry.forms import LOOKS, are_resources, first_illegal, is_int32, recoded, zero
 from setpoint.server.registry.resources import Decoded, Object
@@ -369,8 +370,8 @@ def _read(reader: Callable[[Any], Any], value: Any) -> Any:
 
 def _cannot(value: Any, type: Type) -> str:  # noqa: A002
     """How Go begins to say that a value does not fit; a number is shown where a number could have been."""
-    shown = f" {value!r}" if type.form in _NUMBERS and _kind(value) == "number" else ""
-    return f"json: cannot unmarshal {_kind(value)}{shown} into"
+    shown = f" {value!r}" if type.form in _NUMBERS and go_kind(value) == "number" else ""
+    return f"json: cannot unmarshal {go_kind(value)}{shown} into"
 
 
 _NUMBERS: Final = frozenset({"int32", "int64", "float", "int-or-string"})
@@ -382,16 +383,8 @@ def _wanted(type: Type) -> str:  # noqa: A002
     return "string" if type.form in ("time", "microtime") else type.name
 
 
-def _kind(value: Any) -> str:
-    if isinstance(value, bool):
-        return "bool"
-    if isinstance(value, int | float):
-        return "number"
-    return "string" if isinstance(value, str) else "array" if isinstance(value, list) else "object"
-
-
 def _go_kind(value: Any) -> str:
-    kind = _kind(value)
+    kind = go_kind(value)
     if kind == "number":
         return "float64" if isinstance(value, float) else "int64"
     return {"array": "slice", "object": "map"}.get(kind, kind)

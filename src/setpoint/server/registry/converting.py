@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from setpoint.server.golang import quoted
+from setpoint.server.registry.bodies import go_kind
 from setpoint.server.registry.conversion import converted, is_stored_otherwise, stored
 from setpoint.server.registry.managed.managers import Versions
 from setpoint.server.registry.resources import Object, Resource
@@ -172,12 +173,10 @@ def _objects(review: Mapping[str, Any], uid: str, version: str) -> list[Object]:
 
 def _unread(after: Any) -> str:
     """Why what came back is no object at all."""
-    from setpoint.server.admission.calling import GO_KINDS  # noqa: PLC0415
-
     if after is None:
         return "unexpected end of JSON input"
     if not isinstance(after, dict):
-        kind = GO_KINDS[type(after)]
+        kind = go_kind(after)
         return f"json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"
     if not after.get("kind"):
         seen = msgspec.json.encode(after)[:_MOST_TOLD].decode("utf-8", "replace")

@@ -93,7 +93,7 @@ def _of_kind(obj: Object, resource: Resource, old: Object | None) -> Object:
     """What says of itself what it is, or leaves its kind out; all else is refused."""
     for name in ("apiVersion", "kind"):
         if not isinstance(said := obj.get(name), str | None):
-            told = f"cannot unmarshal {_go_kind(said)} into Go struct field .{name} of type string"
+            told = f"cannot unmarshal {bodies.go_kind(said)} into Go struct field .{name} of type string"
             raise _patch_invalid(obj, old, f"couldn't get version/kind; json parse error: json: {told}")
     if not obj.get("apiVersion"):  # then nothing of it is read
         name = (old or {}).get("metadata", {}).get("name", "")
@@ -170,9 +170,4 @@ def is_named(intent: Object) -> bool:
 
 
 def _not_a_map(value: Any) -> str:
-    return f"json: cannot unmarshal {_go_kind(value)} into Go value of type map[string]interface {{}}"
-
-
-def _go_kind(value: Any) -> str:
-    kinds = {bool: "bool", list: "array", str: "string", dict: "object", type(None): "null"}
-    return kinds.get(type(value), "number")
+    return f"json: cannot unmarshal {bodies.go_kind(value)} into Go value of type map[string]interface {{}}"

@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from setpoint.server.golang import quoted
 from setpoint.server.registry.certificates import settle_conditions
 from setpoint.server.registry.conversion import versions_of
 from setpoint.server.registry.emit import told
@@ -32,6 +33,7 @@ from setpoint.server.statuses import (
 from setpoint.server.storage.protocol import Encode
 
 MOST_BYTES: Final = 3 * 2**19  # of an object as it is stored: what etcd takes
+_MOST_TOLD: Final = 2**20  # characters of unknown fields: each text may hold a very long key
 _OTHER_NAMESPACE = "the namespace of the provided object does not match the namespace sent on the request"
 
 
@@ -39,12 +41,25 @@ def check_fields(decoded: Decoded, resource: Resource, options: WriteOptions) ->
     """What fieldValidation makes of fields that the type does not have: an error, warnings, or nothing."""
     if not decoded.unknown or options.validation == "Ignore":
         return []
+    texts = _first(decoded.unknown)
     if options.validation == "Strict":
         raise bad_request(
             f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: '
-            f"strict decoding error: {', '.join(decoded.unknown)}"
+            f"strict decoding error: {', '.join(texts)}"
         )
-    return list(decoded.unknown)
+    return texts
+
+
+def _first(texts: Sequence[str]) -> list[str]:
+    """Those that there is room for."""
+    kept: list[str] = []
+    left = _MOST_TOLD
+    for one in texts:
+        if left <= 0:
+            break
+        left -= len(one)
+        kept.append(one)
+    return kept
 
 
 def check_place(obj: Object, ask: Ask) -> None:
@@ -225,29 +240,34 @@ def refuse(
         raise refusal
 
 
-def check_version(new: Object, old: Object, resource: Resource, *, is_put: bool) -> None:
-    """Whoever names the version that it saw is refused where there is a newer one."""
-    said, found = new["metadata"].get("resourceVersion", ""), old["metadata"]
-    name = found["name"]
-    uid = new["metadata"].get("uid")
-    if is_put and uid and uid != found["uid"]:
+def check_uid(new: Object, old: Object, resource: Resource) -> None:
+    """Whoever puts an object where another of its name is now is refused."""
+    uid, found = new["metadata"].get("uid"), old["metadata"]
+    if uid and uid != found["uid"]:
         raise conflict(
             resource.plural,
             resource.group,
-            name,
+            found["name"],
             f"StorageError: invalid object, Code: 4, Key: {_storage_key(resource, found)}, "
             f"ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, "
             f"UID in object meta: {found['uid']}",
         )
-    if not said and is_put and not resource.strategy.allows_unconditional_update:
+
+
+def check_version(new: Object, old: Object, resource: Resource) -> None:
+    """Whoever names the version that it saw is refused where there is a newer one.
+
+    What counts is what webhooks and policies left of it: they may take it away.
+    """
+    said, found = new["metadata"].get("resourceVersion") or "0", old["metadata"]
+    if not (said.isascii() and said.isdigit()):
+        raise StatusError(500, "", f"strconv.ParseUint: parsing {quoted(said)}: invalid syntax")
+    is_named = said.strip("0") != ""
+    if not is_named and not resource.strategy.allows_unconditional_update:
         wrong = FieldError("invalid", "metadata.resourceVersion", "must be specified for an update", 0)
-        raise invalid(resource.plural, resource.group, name, [wrong])
-    if said in ("", "0"):
-        return
-    if not said.isdecimal():
-        raise StatusError(500, "", f'strconv.ParseUint: parsing "{said}": invalid syntax')
-    if said != found["resourceVersion"]:
-        raise conflict(resource.plural, resource.group, name, MODIFIED)
+        raise invalid(resource.plural, resource.group, found["name"], [wrong])
+    if is_named and said.lstrip("0") != found["resourceVersion"]:
+        raise conflict(resource.plural, resource.group, found["name"], MODIFIED)
 
 
 # Where etcd keeps what is not kept under its own name.

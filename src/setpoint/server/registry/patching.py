@@ -25,7 +25,7 @@ import msgspec
 from setpoint.api.patches import APPLY_CONTENT_TYPE, JsonPatch, MergePatch, StrategicPatch
 from setpoint.server.golang import encoded, quoted, same
 from setpoint.server.registry import strategic
-from setpoint.server.registry.bodies import no_deeper, read_json
+from setpoint.server.registry.bodies import go_kind, no_deeper, read_json, too_deep
 from setpoint.server.registry.doubled import plain
 from setpoint.server.registry.resources import Object, Resource
 from setpoint.server.statuses import FieldError, StatusError, bad_request, invalid, unsupported_media_type
@@ -69,7 +69,7 @@ def read(body: bytes, content_type: str, resource: Resource) -> Patch:
     elif value is None and kind == "merge":
         raise bad_request("Invalid JSON Patch")
     elif value is not None and not isinstance(value, dict):
-        told = f"json: cannot unmarshal {_go_kind(value)} into Go value of type map[string]interface {{}}"
+        told = f"json: cannot unmarshal {go_kind(value)} into Go value of type map[string]interface {{}}"
         raise bad_request(told if kind == "strategic" else f"error decoding patch: {told}")
     return Patch(kind, value, doubled)
 
@@ -77,7 +77,7 @@ def read(body: bytes, content_type: str, resource: Resource) -> Patch:
 def perform(patch: Patch, obj: Object, resource: Resource) -> Object:
     """``obj`` as the patch leaves it; the patch may be performed again."""
     if patch.kind == "json":
-        return _performed(patch.value or [], _copy(obj))
+        return _performed(patch.value or [], obj)
     value: Object = patch.value or {}
     if patch.kind == "merge":
         return _copy(_merged(obj, value))
@@ -108,11 +108,6 @@ def _copied(value: Any) -> Any:
     if isinstance(value, list):
         return [item if item.__class__ in _SCALARS else _copied(item) for item in value]
     return value
-
-
-def _go_kind(value: Any) -> str:
-    kinds = {str: "string", bool: "bool", list: "array", dict: "object"}
-    return kinds.get(type(value), "number")
 
 
 # ── Merge patches ───────────────────────────────────────────────────────────────────────────────────
@@ -147,19 +142,23 @@ class _CannotError(Exception):
     """An operation cannot be performed; the text is Go's.  Never leaves this file."""
 
 
+class _TestFailed(_CannotError):
+    """What was tested is there, or could be, and is something else."""
+
+
 def _check_operations(operations: Any) -> None:
     if operations is None:
         return
     if not isinstance(operations, list):
-        raise _undecodable(_go_kind(operations), "value of type []handlers.jsonPatchOp")
+        raise _undecodable(go_kind(operations), "value of type []handlers.jsonPatchOp")
     for operation in operations:
         if not isinstance(operation, dict):
             if operation is not None:
-                raise _undecodable(_go_kind(operation), "value of type handlers.jsonPatchOp")
+                raise _undecodable(go_kind(operation), "value of type handlers.jsonPatchOp")
             continue
         for name in ("op", "path", "from"):
             if (said := operation.get(name)) is not None and not isinstance(said, str):
-                raise _undecodable(_go_kind(said), f"struct field jsonPatchOp.{name} of type string")
+                raise _undecodable(go_kind(said), f"struct field jsonPatchOp.{name} of type string")
     if len(operations) > MOST_OPERATIONS:
         raise StatusError(
             413,
@@ -173,16 +172,12 @@ def _undecodable(kind: str, into: str) -> StatusError:
     return bad_request(f"error decoding patch: json: cannot unmarshal {kind} into Go {into}")
 
 
-def _performed(operations: list[Object | None], document: Any) -> Object:
-    copied = 0
-    try:
-        for operation in operations:
-            document, copied = _perform(operation or {}, document, copied)
-        no_deeper(document, MOST_OPERATIONS)  # step by step it can grow where no body could be so deep
-    except (_CannotError, ValueError, RecursionError):
+def _performed(operations: list[Object | None], obj: Object) -> Object:
+    document, failed = perform_operations([one or {} for one in operations], obj)
+    if failed is not None:
         raise StatusError(
             422, "Invalid", "the server rejected our request due to an error in our request", details={}
-        ) from None
+        )
     if not isinstance(document, dict):
         why = (
             "couldn't get version/kind; json parse error: json: cannot unmarshal array into Go value of type "
@@ -190,25 +185,31 @@ def _performed(operations: list[Object | None], document: Any) -> Object:
             'Kind string "json:\\"kind,omitempty\\"" }'
         )
         raise invalid("", "", "", [FieldError("invalid", "patch", why, encoded(document))])
-    return document
+    made: Object = document
+    return made
 
 
 class Failure(NamedTuple):
-    """The first operation that could not be performed, and why, in Go's words."""
+    """Why operations cannot be performed, in Go's words."""
 
-    place: int
     why: str
+    is_test: bool = False  # another value was there than the one that was expected
 
 
 def perform_operations(operations: list[Object], obj: Object) -> tuple[Any, Failure | None]:
     """What operations leave of a copy of ``obj``, as far as they can be performed."""
     document: Any = copied(obj)
     size = 0
-    for place, operation in enumerate(operations):
-        try:
+    try:
+        for operation in operations:
             document, size = _perform(operation, document, size)
-        except (_CannotError, ValueError, RecursionError) as error:
-            return document, Failure(place, str(error))
+        no_deeper(document)  # step by step it can grow where no body could be so deep
+    except _TestFailed as error:
+        return document, Failure(str(error), is_test=True)
+    except (_CannotError, ValueError) as error:
+        return document, Failure(str(error))
+    except RecursionError:
+        return document, Failure(str(too_deep()))
     return document, None
 
 
@@ -260,7 +261,7 @@ def _perform(operation: Object, document: Any, copied: int) -> tuple[Any, int]:
         case "test":
             path = _said(operation, "path")
             if not same(_tested(document, path), value):
-                raise _CannotError(f"testing value {path} failed: test failed")
+                raise _TestFailed(f"testing value {path} failed: test failed")
         case _:
             raise _CannotError(f"Unexpected kind: {kind if isinstance(kind, str) else 'unknown'}")
     return document, copied
@@ -273,7 +274,7 @@ def _said(operation: Object, name: str) -> str:
     comma = "," if name == "from" else ""
     why = f"operation{comma} missing {name} field: missing value"
     if said is not None:
-        why = f"json: cannot unmarshal {_go_kind(said)} into Go value of type string"
+        why = f"json: cannot unmarshal {go_kind(said)} into Go value of type string"
     kind = operation["op"]
     if name == "path" and kind in ("add", "remove", "copy"):
         why = "missing value"

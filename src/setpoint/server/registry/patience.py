@@ -5,6 +5,9 @@ allows more than that: what takes a tenth of a second in Go takes seconds in Pyt
 would be answered.  So whoever evaluates counts against what is ``left``, and raises ``TooLong`` when it
 is spent; ``in_time`` then does the step again in a thread, with all that Kubernetes allows.
 
+A thread cannot be stopped.  Where who asked goes away, or is told that it took too long, the step is
+given up: the evaluation sees it when it next looks at the clock, and raises ``TooLong``.
+
 The counting is ``crd/spending.py``'s.
 """
 
@@ -26,12 +29,13 @@ class TooLong(BaseException):
 
 
 class Patience:
-    """What may still be spent."""
+    """What may still be spent in one step; None: all that Kubernetes allows."""
 
-    __slots__ = ("left",)
+    __slots__ = ("is_given_up", "left")
 
-    def __init__(self, left: int) -> None:
+    def __init__(self, left: int | None) -> None:
         self.left = left
+        self.is_given_up = False  # set by the event loop, and seen by the step's thread
 
 
 PATIENCE: Final[ContextVar[Patience | None]] = ContextVar("patience", default=None)  # None: without end
@@ -48,9 +52,15 @@ async def in_time(step: Callable[[], T]) -> T:
     finally:
         PATIENCE.reset(token)
     home = _HOME.set(asyncio.get_running_loop())
+    patience = Patience(None)
+    token = PATIENCE.set(patience)
     try:
         return await asyncio.to_thread(step)
+    except asyncio.CancelledError:
+        patience.is_given_up = True
+        raise
     finally:
+        PATIENCE.reset(token)
         _HOME.reset(home)
 
 

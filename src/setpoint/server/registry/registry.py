@@ -3,6 +3,9 @@
 Each write is a loop around the pure steps of ``flow.py``: read, compute, store if unchanged since; when
 somebody was faster it begins again, unless the client named the version it saw.  Nothing here knows HTTP.
 
+Who asks may go away, or take too long, and is then not worked for.  But what takes two commits (a pod that is
+seen to go and is gone, a quota that is charged for what is made) is done whole or not begun.
+
 Fed by http/app.py; drained into the store.  Kinds differ by their strategies and in ``subresources.py``.
 """
 
@@ -38,7 +41,6 @@ from setpoint.server.registry.served import Resources
 from setpoint.server.registry.subresources import PARTS, Subresources
 from setpoint.server.registry.watching import Watching
 from setpoint.server.statuses import (
-    MODIFIED,
     StatusError,
     already_exists,
     conflict,
@@ -58,6 +60,7 @@ _encode = msgspec.json.encode
 
 Warnings = list[str]
 Records = list[Record]
+Write = Callable[[], Coroutine[Any, Any, Record]]
 Next = Callable[[Object], Object]  # from the object as it is, the one that is wanted
 
 
@@ -88,7 +91,7 @@ class Registry:
         )
         self._converter = self.admission.converter
         self._below = Subresources(self)
-        self._writes: set[asyncio.Task[Record]] = set()  # that hold something
+        self._writes: set[asyncio.Task[Record]] = set()  # that are not given up midway
 
     def __repr__(self) -> str:
         return f"<Registry at {self.store.revision}, {self.resources!r}>"
@@ -236,7 +239,7 @@ class Registry:
         is_tracked: bool = False,
         is_trusted: bool = False,
     ) -> Answered:
-        resource, said = ask.resource, obj["metadata"].get("resourceVersion", "")
+        resource = ask.resource
         resource.strategy.default(obj)
         self._admit_creation(obj, ask)
         if not is_trusted:
@@ -250,6 +253,7 @@ class Registry:
             asked = admitted.of_request("CREATE", obj, None, ask, is_dry_run=options.is_dry_run)
             obj, more = await self.admission.mutated(asked, more)
             begin(obj, uid=uid, now=now)
+        said = obj["metadata"].get("resourceVersion") or ""
         if not is_trusted:
             escalation.check(obj, None, ask, self.access.authorizer)
         emitted, more = await in_time(partial(flow.created, obj, ask, more, is_trusted=is_trusted))
@@ -275,7 +279,8 @@ class Registry:
             held.undo()
             raise
         try:
-            record = await self._finished(self.store.create(place, flow.encoder(kept)), held)
+            create = partial(self.store.create, place, flow.encoder(kept))
+            record = await self._charged(create, asked, held)
         except Changed as changed:
             raise self._occupied(resource, name, changed.found) from None
         return Answered(201, (await self._written(resource, record)).data, resource, tuple(warnings))
@@ -427,8 +432,8 @@ class Registry:
         while True:
             record, old = await self.live(ask)
             new = wanted(old)
-            flow.check_version(new, old, resource, is_put=is_put)
-            is_conditional = is_put and new["metadata"].get("resourceVersion") not in (None, "", "0")
+            if is_put:
+                flow.check_uid(new, old, resource)
             resource.strategy.default(new)
             versions = await self._versions(resource, new, old) if is_by_webhook(resource) else None
             new, more = flow.changing(
@@ -438,6 +443,7 @@ class Registry:
             if not self.admission.is_idle(resource):
                 asked, new, more = await self._mutated(ask, options, new, old, more, part)
             escalation.check(new, old, ask, self.access.authorizer)
+            flow.check_version(new, old, resource)
             emitted, more = await in_time(partial(flow.updated, new, old, ask, more))
             if asked is not None:
                 seen = emitted if part is None else part.shown(emitted)
@@ -457,12 +463,10 @@ class Registry:
                     unchanged = await self._shown(kept, resource)
                     await self.remove(record, old, resource)
                     return Answered(200, unchanged, resource, (*warnings, *more))
-                update = self.store.update(record.place, flow.encoder(kept), record.revision)
-                record = await self._finished(update, held)
+                update = partial(self.store.update, record.place, flow.encoder(kept), record.revision)
+                record = await self._charged(update, asked, held)
             except Changed:
-                if is_conditional:
-                    raise conflict(resource.plural, resource.group, ask.name, MODIFIED) from None
-                continue
+                continue  # who named a version is refused then
             return Answered(200, (await self._written(resource, record)).data, resource, (*warnings, *more))
 
     async def _versions(self, resource: Resource, new: Object, old: Object) -> Versions:
@@ -570,10 +574,8 @@ class Registry:
                 return Answered(200, _encode(obj), resource, warnings), decision.does != "gone"
             try:
                 if decision.does == "gone":
-                    if deletion.mark(obj) != before:  # a pod is seen to go, before it is gone
-                        encode = flow.encoder(await self._stored(obj, resource), is_going=True)
-                        record = await self.store.update(record.place, encode, record.revision)
-                    removed = await self.remove(record, obj, resource)
+                    remove = self.remove if deletion.mark(obj) == before else self._mark_and_remove
+                    removed = await remove(record, obj, resource)
                     if resource.strategy.returns_deleted:
                         return Answered(200, removed.data, resource, warnings), False
                     return _deleted(resource, obj, warnings), False
@@ -591,6 +593,16 @@ class Registry:
         _, warnings = await self.admission.mutated(asked, [])
         return tuple(await self.admission.judged(asked, None, warnings))
 
+    async def _mark_and_remove(self, record: Record, last: Object, resource: Resource) -> Record:
+        """A pod is seen to go, before it is gone."""
+        encode = flow.encoder(await self._stored(last, resource), is_going=True)
+
+        async def both() -> Record:
+            marked = await self.store.update(record.place, encode, record.revision)
+            return await self.remove(marked, last, resource)
+
+        return await self._to_its_end(both())
+
     async def remove(self, record: Record, last: Object, resource: Resource) -> Record:
         """Take an object out of the store, and give back what it held."""
         encode = flow.encoder(await self._stored(last, resource), is_going=True)
@@ -605,7 +617,22 @@ class Registry:
         """
         if held == Reservation():
             return await write
-        task = asyncio.create_task(_settled(write, held))
+        return await self._to_its_end(_settled(write, held))
+
+    async def _charged(self, write: Write, asked: admitted.Attributes | None, held: Reservation) -> Record:
+        """A write with what is held for it, as ``_finished``, and with what quotas are charged for it."""
+        if asked is None or not self.admission.is_charged(asked):
+            return await self._finished(write(), held)
+
+        async def both() -> Record:
+            await self.admission.charge(asked)
+            return await write()
+
+        return await self._to_its_end(_settled(both(), held))
+
+    async def _to_its_end(self, writes: Coroutine[Any, Any, Record]) -> Record:
+        """Done without who asked, where they go away meanwhile."""
+        task = asyncio.create_task(writes)
         self._writes.add(task)
         task.add_done_callback(self._forget)
         return await asyncio.shield(task)

@@ -7,17 +7,21 @@
             await cloud.create(site.metadata.uid, name=site.spec.host)
 
 In a proof every call passes the same seam as requests do: it can be refused, its reply can be lost, the
-process can die before or after it, and what was made may not be found for a while.  Elsewhere it just works.
+process can die before or after it, and what was made may not be found for a while: by the world's time,
+whatever the clocks of who asks say.  Elsewhere it just works.
+
+Faults know a call by what its thing is ``called``: an id with a uid in it is another in each run, and a plan
+must find its place in all of them.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import Any, Protocol, TypeVar
 
 from setpoint.errors import SetpointError
+from setpoint.testing.proof.pace import world_time
 
 T = TypeVar("T")
 
@@ -47,6 +51,7 @@ class Cloud:
         self.things: dict[str, dict[str, Any]] = {}
         self._hidden: dict[str, float] = {}
         self.tell: Callable[[str, str, Mapping[str, Any]], None] = lambda _type, _id, _data: None
+        self.called: Callable[[str], str] = str  # what the thing of an id is called in every run
 
     def __repr__(self) -> str:
         return f"<Cloud {self.name}: {len(self.things)} things>"
@@ -54,6 +59,7 @@ class Cloud:
     def reset(self) -> None:
         self.things.clear()
         self._hidden.clear()
+        self.called = str
 
     async def create(self, id: str, /, **data: Any) -> dict[str, Any]:  # noqa: A002 - what it is called
         """Make a thing.  CloudError 409 if there is one of this id."""
@@ -102,15 +108,20 @@ class Cloud:
             if not self._is_hidden(id_) and all(data.get(key) == value for key, value in tags.items())
         }
 
-    def hide(self, id: str, seconds: float) -> None:  # noqa: A002
-        self._hidden[id] = asyncio.get_running_loop().time() + seconds
+    def hide(self, called: str, seconds: float) -> None:
+        """Have the youngest thing that is called so not be found for a while."""
+        found = next((id_ for id_ in reversed(self.things) if self.called(id_) == called), None)
+        if found is not None:
+            self._hidden[found] = world_time() + seconds
 
     def _is_hidden(self, id_: str) -> bool:
-        return asyncio.get_running_loop().time() < self._hidden.get(id_, 0.0)
+        return world_time() < self._hidden.get(id_, 0.0)
 
     async def _call(self, verb: str, id_: str, do: Callable[[], T]) -> T:
         path = way.get()
         if path is None:
             return do()
-        what = f"{verb} {self.name} {id_}"
-        return await path.external(what, do, lambda code: CloudError(what, code))
+        what = f"{verb} {self.name}"
+        return await path.external(
+            f"{what} {self.called(id_)}", do, lambda code: CloudError(f"{what} {id_}", code)
+        )

@@ -93,7 +93,8 @@ class Collector:
         name = place.name
         if metadata.generate_name and name.startswith(metadata.generate_name):
             name = self._prefixes[place] = f"{metadata.generate_name}*"
-        self.names.setdefault(metadata.uid, f"{place.resource} {place.namespace}/{name}")
+        within = f"{place.namespace}/" if place.namespace else ""
+        self.names.setdefault(metadata.uid, f"{place.resource} {within}{name}")
         return metadata
 
     def wake(self) -> None:

@@ -71,15 +71,15 @@ def by_chance(
     attempt: Callable[[Plan], set[tuple[str, str]] | None],
     *,
     seed: int,
-) -> None:
-    """Draw plans for ever, until ``attempt`` raises something that is no Exception.
+) -> str:
+    """Draw plans for ever, until ``attempt`` raises something that is no Exception; gives why, if it ends.
 
     ``faults_of`` says what can strike in a life, class by class; ``attempt`` tries a plan, and gives the
     outcomes of its run; None has another drawn in its place.  In a test of Hypothesis' own nothing is drawn:
     chance is that test's.
     """
     if currently_in_test_context():
-        return
+        return "in a test that Hypothesis runs, chance is that test's: use Trial there"
     turns = cycle(parts(steps) or [steps])
     seeds = [seed + more for more in range(_SEEDS)]
     known: set[tuple[str, str]] = set()
@@ -91,9 +91,10 @@ def by_chance(
             if (faults := faults_of(life))
         ]
         if not struck:
-            return
+            break
         drawn = pick(struck).flatmap(_itself)
         known |= _round(drawn, attempt, known, f"{seed}, round {number}")
+    return "there is no place where anything could strike"
 
 
 def _round(

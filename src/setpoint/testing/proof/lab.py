@@ -42,13 +42,13 @@ from setpoint.testing.manifests import Manifest, objects_in
 from setpoint.testing.proof.chance import seeded
 from setpoint.testing.proof.cloud import Cloud
 from setpoint.testing.proof.controllers import Controllers, chosen
+from setpoint.testing.proof.pace import PacedLoop, world_time
 from setpoint.testing.proof.plans import AnyFault, At, Freeze, Plan
 from setpoint.testing.proof.process import Subject, make_task, maker
 from setpoint.testing.proof.report import causal, story
 from setpoint.testing.proof.store import actor
 from setpoint.testing.proof.trace import USER, Run, State
 from setpoint.testing.proof.world import PATIENCE, Prepared, World
-from setpoint.testing.virtual_time import VirtualTimeLoop
 from setpoint.testing.waiting import TIMEOUT, look_until, name_of
 
 T = TypeVar("T")
@@ -103,7 +103,7 @@ class Lab:
     def __enter__(self) -> Self:
         prepared = replace(_prepared(chosen(self._controllers)), clouds=self._clouds)
         names: random.Random = self._stack.enter_context(seeded(self._seed))
-        self._start(asyncio.Runner(loop_factory=VirtualTimeLoop), self._begin(prepared, names))
+        self._start(asyncio.Runner(loop_factory=PacedLoop), self._begin(prepared, names))
         return self
 
     def _start(self, runner: asyncio.Runner, begin: Coroutine[Any, Any, Client]) -> None:
@@ -244,7 +244,7 @@ class Lab:
 
     def now(self) -> float:
         """Seconds, of this cluster's time."""
-        return self._runner.get_loop().time()
+        return world_time(self._runner.get_loop())
 
     @overload
     def eventually(

@@ -1,7 +1,7 @@
 """What a proof is told: every option of ``prove``, with its default, once.
 
-``by_keywords`` makes a function that takes ``Options`` one that takes each of them by its name: so users call
-it as they would any other, and inside they are one value.
+``by_keywords`` makes a function that takes a value of a class one that takes each of its fields by its name:
+so users call it as they would any other, and inside they are one value.
 
 Told by users, ``cli/prove.py`` and tests; read by ``prove.py``.
 """
@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
-from inspect import Signature, signature
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from inspect import signature
+from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 
@@ -20,10 +20,10 @@ from setpoint.testing.proof.controllers import Controllers, chosen
 from setpoint.testing.proof.kept import How
 from setpoint.testing.proof.oracles import Rules, words
 from setpoint.testing.proof.plans import Step
+from setpoint.testing.proof.process import Subject
 from setpoint.testing.proof.report import Report
 
 P = ParamSpec("P")
-S = TypeVar("S")
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -79,19 +79,21 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def by_keywords(
-    options: Callable[P, T],
-) -> Callable[[Callable[[S, T], R]], Callable[Concatenate[S, P], R]]:
-    """Have a function be told its options one by one, as their class is."""
+class Question(Options, frozen=True):
+    """A whole question: these options, and the operator, which need not be named."""
 
-    def named(function: Callable[[S, T], R]) -> Callable[Concatenate[S, P], R]:
+    operator: Subject | Callable[[], Subject]
+
+
+def by_keywords(question: Callable[P, T]) -> Callable[[Callable[[T], R]], Callable[P, R]]:
+    """Have a function be told the fields of a class one by one, as the class is."""
+
+    def named(function: Callable[[T], R]) -> Callable[P, R]:
         @wraps(function)
-        def called(subject: S, /, *args: P.args, **told: P.kwargs) -> R:
-            return function(subject, options(*args, **told))
+        def called(*args: P.args, **told: P.kwargs) -> R:
+            return function(question(*args, **told))
 
-        first, _ = signature(function).parameters.values()
-        shown = [first, *signature(options).parameters.values()]
-        called.__signature__ = Signature(shown)  # type: ignore[attr-defined]  # what help() shows
+        called.__signature__ = signature(question)  # type: ignore[attr-defined]  # what help() shows
         return called
 
     return named

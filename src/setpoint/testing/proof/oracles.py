@@ -356,12 +356,13 @@ def no_leaks(run: Run, reference: Reference) -> Iterable[Finding]:
     if not run.checkpoints:
         return
     last = run.checkpoints[-1]
-    if not last.is_settled or _primaries(last.state, reference):
+    made = _made_of(last.state, run.writes, reference) if run.plan.faults else _made_for(run, reference)
+    if not last.is_settled or set(_primaries(last.state, reference)).difference(made):
         return
     kept = set(reference.state(last.step)) if not run.plan.is_racy else _kept(reference)
     if not run.plan.faults:
         kept = {called for called in kept if "apiVersion" in last.state.get(called, {})}
-    left = [called for called in _made_of(last.state, run.writes, reference) if called not in kept]
+    left = [called for called in made if called not in kept]
     if left:
         yield Finding("O6", f"{left[0]} is left when nobody asks for it any more", tuple(left[1:5]))
 
@@ -373,13 +374,33 @@ def _kept(reference: Reference) -> set[str]:
 
 def _made_of(state: State, writes: Iterable[Written], reference: Reference) -> list[str]:
     """What the operator has made, of what is in a state and is not meant to stay."""
-    made = {_called(write) for write in writes if write.by.startswith("operator") and write.type == "ADDED"}
+    made = {_called(write) for write in writes if _is_making(write)}
     return [
         called
         for called in state
         if called.split(" ", 1)[0] not in reference.rules.keeps
         and (called in made or any(called.startswith(name) for name in made if name[-1] in "* "))
     ]
+
+
+def _is_making(write: Written) -> bool:
+    return write.by.startswith("operator") and write.type == "ADDED"
+
+
+def _made_for(run: Run, reference: Reference) -> list[str]:
+    """What the operator has made for objects, of what is there in the end and is not meant to stay.
+
+    What there was before the first object is the operator's own.
+    """
+    writes = run.writes
+    first = next((at for at, each in enumerate(writes) if each.resource in reference.primaries), len(writes))
+    own = {
+        f"{_called(write)}{write.name}" if _called(write)[-1] == " " else _called(write)
+        for write in writes[:first]
+        if _is_making(write)
+    }
+    made = _made_of(run.checkpoints[-1].state, writes[first:], reference)
+    return [called for called in made if called not in own]
 
 
 def _called(write: Written) -> str:
@@ -460,13 +481,12 @@ def rules(run: Run, reference: Reference) -> Iterable[Finding]:
 def _unowned(run: Run, reference: Reference) -> Iterable[Finding]:
     """What was made for an object that is gone, and has no owner that is: nobody will ever take it away.
 
-    What there was before the first object is the operator's own.  With faults, O6 tells what is left.
+    With faults, O6 tells what is left.
     """
-    first = next((at for at, each in enumerate(run.writes) if each.resource in reference.primaries), None)
-    if run.plan.faults or first is None or not run.checkpoints:
+    if run.plan.faults or not run.checkpoints:
         return
     last = run.checkpoints[-1]
-    made = _made_of(last.state, run.writes[first:], reference)
+    made = _made_for(run, reference)
     if not last.is_settled or set(_primaries(last.state, reference)).difference(made):
         return
     for called in made:

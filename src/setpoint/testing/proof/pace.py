@@ -68,9 +68,9 @@ class PacedLoop(VirtualTimeLoop):
         return super().time()
 
 
-def world_time() -> float:
-    """What the time is, whatever the clocks of who asks say."""
-    loop = asyncio.get_running_loop()
+def world_time(of: asyncio.AbstractEventLoop | None = None) -> float:
+    """What the time is, of this loop or of the one that runs, whatever the clocks of who asks say."""
+    loop = of or asyncio.get_running_loop()
     return loop.world_time() if isinstance(loop, PacedLoop) else loop.time()
 
 

@@ -641,14 +641,6 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
         return any(fault.is_hostile for fault in self.faults)
 
 
-def read_plan(data: str | bytes) -> Plan:
-    """A plan from JSON; ValueError says what is wrong with it."""
-    try:
-        return msgspec.json.decode(data, type=Plan)
-    except msgspec.MsgspecError as error:
-        raise ValueError(f"this is no plan: {error}") from error
-
-
 def write_plan(plan: Plan) -> bytes:
     """A plan as JSON, for people to read too."""
     return msgspec.json.format(msgspec.json.encode(plan), indent=2) + b"\n"

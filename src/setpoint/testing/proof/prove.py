@@ -17,6 +17,7 @@ A plan that fails is run once more before it counts, and so are the first of eac
 one failure of a kind says as much as ten.  A warning hides nothing: other plans of its cell are still tried.
 Whatever did not strike is counted as inconclusive and never as good, and where nothing was conclusive nothing
 is good; only what Hypothesis drew and did not strike counts neither way, for it draws another in its place.
+Nor is anything drawn tried of which a fault alone has failed: it would show the same.
 
 ``replay`` runs one plan in just the same way.  What is right is ``oracles.py``'s to say; which plans there
 are, ``sweep.py``'s; what can be told, ``options.py``'s.
@@ -38,13 +39,13 @@ import msgspec
 from setpoint.testing.proof.cloud import Cloud
 from setpoint.testing.proof.controllers import Controllers, chosen
 from setpoint.testing.proof.kept import How, Kept, keep, read_kept, told_again
-from setpoint.testing.proof.options import Options, by_keywords
+from setpoint.testing.proof.options import Options, Question, by_keywords
 from setpoint.testing.proof.oracles import Finding, Reference, Rules, fresh_start, ids, judge
 from setpoint.testing.proof.plans import AnyFault, At, Create, Plan, Step
 from setpoint.testing.proof.process import Subject, maker
 from setpoint.testing.proof.report import Failure, Report
 from setpoint.testing.proof.states import Masked, varying
-from setpoint.testing.proof.sweep import cell_of, combinable, outcomes, pairs, singles, thinned
+from setpoint.testing.proof.sweep import cell_of, cells_of, combinable, outcomes, pairs, singles, thinned
 from setpoint.testing.proof.trace import Checkpoint, Run
 from setpoint.testing.proof.usual import usual
 from setpoint.testing.proof.world import Prepared
@@ -69,8 +70,8 @@ CLASSES: Final = (
 _MOST_REFERENCES = 100  # that are remembered; any can be made again
 
 
-@by_keywords(Options)
-def prove(operator: Subject | Callable[[], Subject], options: Options) -> Report:
+@by_keywords(Question)
+def prove(question: Question) -> Report:
     """Look for a plan that the operator does not survive.
 
     ``operator``, or a function that makes one: then what it keeps in memory is lost with each crash, as in
@@ -88,15 +89,18 @@ def prove(operator: Subject | Callable[[], Subject], options: Options) -> Report
     places where it can strike: little of everything, for a test that must be quick.  Failing plans are made
     smaller, unless ``shrink`` is False.  ``on_plan`` is told the report after each.
     """
-    checked(options.only, CLASSES, "class of faults")
-    checked(options.without, ids(), "oracle")
+    checked(question.only, CLASSES, "class of faults")
+    checked(question.without, ids(), "oracle")
     prepared = Prepared.of(
-        maker(operator), clouds=options.clouds, objects=options.objects, controllers=options.controllers
+        maker(question.operator),
+        clouds=question.clouds,
+        objects=question.objects,
+        controllers=question.controllers,
     )
-    proof = _Proof(prepared, options.rules, options.how, options)
-    if options.steps is not None:
-        return proof.run(tuple(options.steps))
-    made = usual(prepared, options.example, seed=options.seed)
+    proof = _Proof(prepared, question.rules, question.how, question)
+    if question.steps is not None:
+        return proof.run(tuple(question.steps))
+    made = usual(prepared, question.example, seed=question.seed)
     proof.report.skipped.update(made.skipped)
     return proof.run(made.steps)
 
@@ -201,31 +205,34 @@ class _Proof:
         return report
 
     def _go_on(self, plan: Plan, *, is_drawn: bool = False) -> Run | None:
-        """Try a plan, if something is left of the budget, and unless its cell has failed."""
-        told, report = self._options, self.report
-        left = told.budget * FOR_SHRINKING if told.shrink and report.failures else 0.0
-        if time.process_time() > self._deadline - left or len(report.alarms) >= told.most_failures:
+        """Try a plan, unless its cell has failed, or of a drawn one that of a fault alone."""
+        if is_enough(self.report, self._options, self._deadline - time.process_time()):
             raise _Enough
-        if told.most_plans is not None and report.plans >= told.most_plans:
-            raise _Enough
-        return None if report.cells.get(cell_of(plan)) == "failed" else self._try(plan, is_drawn=is_drawn)
+        cells = {cell_of(plan), *(cells_of(plan) if is_drawn else ())}
+        if any(self.report.cells.get(cell) == "failed" for cell in cells):
+            return None
+        return self._try(plan, is_drawn=is_drawn)
 
     def _by_chance(self, steps: tuple[Step, ...]) -> None:
-        """What Hypothesis draws, until the budget is spent; told what is missing, where it is not there."""
-        is_bounded = self._options.is_exhaustive or self._options.most_of_class is not None
-        if self.report.reference is None or is_bounded or (self._only and CHANCE not in self._only):
+        """What Hypothesis draws, until the budget is spent; where nothing is drawn, the report says why."""
+        skipped, is_asked = self.report.skipped, CHANCE in self._only
+        if self.report.reference is None or (self._only and not is_asked):
+            return
+        if self._options.is_exhaustive or self._options.most_of_class is not None:
+            if is_asked:
+                skipped[CHANCE] = "there is no end of it: leave out most_of_class and is_exhaustive"
             return
         try:
             from setpoint.testing.proof.drawn import by_chance  # noqa: PLC0415 - Hypothesis may be missing
         except ImportError as missing:
-            self.report.skipped[CHANCE] = str(missing)
+            skipped[CHANCE] = str(missing)
             return
 
         def attempt(plan: Plan) -> set[tuple[str, str]] | None:
             run = self._go_on(plan, is_drawn=True)
             return None if run is None or len(run.fired) < len(plan.faults) else outcomes(run)
 
-        by_chance(
+        skipped[CHANCE] = by_chance(
             steps,
             lambda life: combinable(self._reference(life).run, life),
             attempt,
@@ -237,13 +244,10 @@ class _Proof:
         if not self._learn(steps):
             return
         report, reference = self.report, self._reference(steps)
-        can_go_on = is_settled(reference.run) and self._does_something(reference)
+        can_go_on = is_settled(reference.run) and does_something(reference.run, self._without)
         if not can_go_on or not self._only or "none" in self._only:
             self._undisturbed(Plan(steps, (), self._seed), reference)
-        if can_go_on:
-            report.reference = reference.run
-        else:
-            report.proven = 0  # nothing else can be learned
+        go_on_from(report, reference.run if can_go_on else None)
 
     def _learn(self, steps: tuple[Step, ...]) -> bool:
         """See that two runs are the same, and what the operator draws by chance; whether they are."""
@@ -260,13 +264,10 @@ class _Proof:
             self._references[msgspec.json.encode(steps)] = known
         return True
 
-    def _does_something(self, reference: Reference) -> bool:
-        return bool(reference.run.effects) or "O13" in self._without
-
     def _undisturbed(self, plan: Plan, reference: Reference) -> None:
         """Judge a plan without faults: with probes after every step, and against fresh starts."""
-        if is_settled(reference.run) and not self._does_something(reference):
-            self.report.failures.append(Failure(plan, (does_nothing(plan),), reference.run))
+        if idle := idleness(plan, reference.run, self._without):
+            self.report.failures.append(idle)
             return
         self.report.plans += 4  # twice as it is, and with other seeds
         self._try(plan)
@@ -284,11 +285,13 @@ class _Proof:
     def _try(self, plan: Plan, *, twice: bool = False, is_drawn: bool = False) -> Run:
         reference = self._reference(plan.steps)
         run = self._run(plan, reference)
-        self.report.plans += 1
+        findings = self._found(run, reference)
+        if not is_drawn or real(findings) or not findings:
+            self.report.plans += 1
+            self.report.drawn += is_drawn
         is_first = plan.id in CLASSES and plan.id not in self._met
         twice = twice or is_first or self.report.plans % AGAIN == 0
         self._met.add(plan.id)
-        findings = self._found(run, reference)
         twice = twice or _is_new(self.report, plan, real(findings))
         if not twice or self._is_the_same(run, reference):
             conclude(self.report, run, findings, reference, is_drawn=is_drawn)
@@ -361,6 +364,13 @@ class _Proof:
             return None
         run = self._run(plan, reference)
         return fails_alike(failure, run, self._found(run, reference), reference)
+
+
+def is_enough(report: Report, told: Options, left: float) -> bool:
+    """Whether nothing more is to be tried: of the budget only so much is ``left``, or there is enough."""
+    kept = told.budget * FOR_SHRINKING if told.shrink and report.failures else 0.0
+    is_full = told.most_plans is not None and report.plans >= told.most_plans
+    return left < kept or is_full or len(report.alarms) >= told.most_failures
 
 
 def plans_of(
@@ -471,9 +481,24 @@ def is_excused(plan: Plan, findings: Sequence[Finding]) -> bool:
     return bool(findings) and plan.is_hostile and not any(finding.is_grave for finding in findings)
 
 
-def does_nothing(plan: Plan) -> Finding:
-    """That there was nothing to be proven."""
-    return Finding("O13", f"it does nothing at all in these steps: {'; '.join(map(str, plan.steps))}")
+def does_something(run: Run, without: frozenset[str]) -> bool:
+    """Whether there is anything to be proven; where O13 is left out, that is for others to say."""
+    return bool(run.effects) or "O13" in without
+
+
+def idleness(plan: Plan, run: Run, without: frozenset[str]) -> Failure | None:
+    """That an operator came to rest and has done nothing, in a run without faults; None if it did not."""
+    if not is_settled(run) or does_something(run, without):
+        return None
+    steps = "; ".join(map(str, plan.steps))
+    return Failure(plan, (Finding("O13", f"it does nothing at all in these steps: {steps}"),), run)
+
+
+def go_on_from(report: Report, reference: Run | None) -> None:
+    """Have plans be made from this run without faults; where there is none, nothing else can be learned."""
+    report.reference = reference
+    if reference is None:
+        report.proven = 0
 
 
 def is_settled(run: Run) -> bool:
@@ -482,10 +507,14 @@ def is_settled(run: Run) -> bool:
 
 
 def smaller_than(failure: Failure) -> Iterator[Plan]:
-    """Plans that may show the same: up to where it shows, then with a fault less, or a step less."""
-    plan = failure.plan
+    """Plans that may show the same: by the proof's own seed, so that what was drawn with another is told once
+    with what was listed; up to where it shows; then with a fault less, or a step less.
+    """
+    plan, usual = failure.plan, failure.reference
     if failure.first.oracle == "O13":
         return
+    if usual is not None and plan.seed != usual.plan.seed:
+        yield msgspec.structs.replace(plan, seed=usual.plan.seed)
     if 0 < (shown := _shown_at(failure)) < len(plan.steps):
         yield msgspec.structs.replace(plan, steps=plan.steps[:shown])
     yield from smaller(plan)

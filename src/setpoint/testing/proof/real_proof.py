@@ -48,9 +48,12 @@ from setpoint.testing.proof.prove import (
     can_strike,
     checked,
     conclude,
-    does_nothing,
+    does_something,
     fails_alike,
     fresh_plans,
+    go_on_from,
+    idleness,
+    is_enough,
     is_settled,
     kept_of,
     plans_of,
@@ -253,10 +256,7 @@ class _Proof:
 
             async def work() -> None:
                 for plan in plans:
-                    left = told.budget * FOR_SHRINKING if told.shrink and report.failures else 0.0
-                    if time.monotonic() > deadline - left or len(report.alarms) >= told.most_failures:
-                        return
-                    if told.most_plans is not None and report.plans >= told.most_plans:
+                    if is_enough(report, told, deadline - time.monotonic()):
                         return
                     if report.cells.get(cell_of(plan)) != "failed":
                         await self._try(ground, plan)
@@ -283,13 +283,10 @@ class _Proof:
     async def _begin(self, ground: Ground) -> None:
         """What is so without any fault."""
         report, reference = self.report, await self._learn(ground)
-        can_go_on = is_settled(reference.run) and self._does_something(reference.run)
+        can_go_on = is_settled(reference.run) and does_something(reference.run, self._without)
         if not can_go_on or not self._only or "none" in self._only:
             await self._undisturbed(ground, reference.run.plan, reference)
-        if can_go_on:
-            report.reference = reference.run
-        else:
-            report.proven = 0  # nothing else can be learned
+        go_on_from(report, reference.run if can_go_on else None)
 
     async def _learn(self, ground: Ground) -> Reference:
         """The reference: whether it is alone there, where something happens, and what it draws by chance."""
@@ -324,13 +321,10 @@ class _Proof:
                 )
 
     async def _undisturbed(self, ground: Ground, plan: Plan, reference: Reference) -> None:
-        if is_settled(reference.run) and not self._does_something(reference.run):
-            self.report.failures.append(Failure(plan, (does_nothing(plan),), reference.run))
+        if idle := idleness(plan, reference.run, self._without):
+            self.report.failures.append(idle)
         else:
             await self._try(ground, plan)
-
-    def _does_something(self, run: Run) -> bool:
-        return bool(run.effects) or "O13" in self._without
 
     async def _reference(self, ground: Ground, steps: tuple[Step, ...]) -> Reference:
         key = msgspec.json.encode(steps)

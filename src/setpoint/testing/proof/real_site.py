@@ -96,12 +96,16 @@ class Site:
         """Have a definition be there; whether a proof has made it.  Any other is used as it is, and stays."""
         metadata = crd["metadata"]
         labels = {**(metadata.get("labels") or {}), LABEL: self._id}
-        try:
-            await client.create({**crd, "metadata": {**metadata, "labels": labels}})
-        except AlreadyExists:
-            found = await client.get(CustomResourceDefinition, metadata["name"])
-            return LABEL in (found.metadata.labels or {})
-        return True
+        while True:
+            try:
+                await client.create({**crd, "metadata": {**metadata, "labels": labels}})
+            except AlreadyExists:
+                found = await ignore_not_found(client.get(CustomResourceDefinition, metadata["name"]))
+                if found is not None and found.metadata.deletion_timestamp is None:
+                    return LABEL in (found.metadata.labels or {})
+                await _gone(client, metadata["name"])  # another proof takes it away: it is not there for us
+            else:
+                return True
 
     async def _leave(self, client: Client, made: Iterable[str]) -> None:
         """Wait until our namespaces are gone, and take our definitions away."""
@@ -132,14 +136,22 @@ class Site:
             self.left.append(f"the definition {name} stays: by now there are {len(others)} objects of others")
             return
         await client.delete(CustomResourceDefinition, name)
-
-        async def gone() -> bool:
-            return await ignore_not_found(client.get(CustomResourceDefinition, name)) is None
-
-        await eventually(gone, timeout=_PATIENCE, what=f"{name} is gone")
+        await _gone(client, name)
 
     def _is_ours(self, obj: dict[str, Any]) -> bool:
         return str(obj["metadata"].get("namespace", "")).startswith(f"{PREFIX}{self._id}")
+
+
+async def _gone(client: Client, name: str) -> None:
+    """Wait until a definition is no more; DeadlineExceeded if it stays."""
+
+    async def gone() -> bool:
+        return await ignore_not_found(client.get(CustomResourceDefinition, name)) is None
+
+    try:
+        await eventually(gone, timeout=_PATIENCE, what=f"{name} is gone")
+    except AssertionError as error:
+        raise DeadlineExceeded(f"have {name} go, which is being deleted", str(error)) from error
 
 
 async def served(client: Client, name: str) -> None:

@@ -70,6 +70,7 @@ class Report:
     broken: list[str] = field(default_factory=list)  # our own failures: two runs of one plan differed
     inconclusive: list[str] = field(default_factory=list)
     plans: int = 0
+    drawn: int = 0  # of these plans; what was drawn and did not strike is none of them
     proven: int = 0  # plans of which it is known what came of them
     seconds: float = 0.0  # of this process's CPU; on a cluster, of the clock on the wall
     total: int = 0  # plans with one fault that there are
@@ -88,6 +89,11 @@ class Report:
     def is_good(self) -> bool:
         """Whether something was proven, and nothing was found."""
         return bool(self.proven) and not self.alarms and not self.broken
+
+    @property
+    def listed(self) -> int:
+        """Plans that were not drawn: ``inconclusive`` are some of them."""
+        return self.plans - self.drawn
 
     @property
     def covered(self) -> int:
@@ -254,7 +260,7 @@ def _is_causal(line: Line, places: set[str], keys: set[str], names: set[str]) ->
         return any(word.rstrip(":") in names for word in words) or line.what.endswith(" pass")
     if words[0] == "reconcile":
         return len(words) > 2 and words[2] in keys
-    return any(_is_of(place, line) for place in places)
+    return any(_is_of(place, line) or f"<uid of {place}>" in line.what for place in places)
 
 
 def _is_of(place: str, line: Line) -> bool:

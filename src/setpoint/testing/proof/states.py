@@ -57,7 +57,7 @@ def canonical(
     state: State = {names[record.place]: _object(obj, uids) for record, obj in objects}
     for cloud, things in (clouds or {}).items():
         for thing, data in things.items():
-            called = f"{cloud} {_text(thing, uids)}"
+            called = f"{cloud} {in_words(thing, uids)}"
             state[called] = _value(dict(data), uids, 0)
     if masked:
         for called, obj in state.items():
@@ -109,20 +109,21 @@ def _value(value: Any, uids: Mapping[str, str], generation: int) -> Any:
             elif name in _ALLOCATED and each != "None":
                 out[name] = "<allocated>"
             else:
-                out[_text(name, uids)] = _value(each, uids, generation)
+                out[in_words(name, uids)] = _value(each, uids, generation)
         if _are_conditions(out.get("conditions")):
             out["conditions"] = sorted(out["conditions"], key=lambda each: str(each["type"]))
         return out
     if isinstance(value, list):
         return [_value(each, uids, generation) for each in value]
-    return _text(value, uids) if isinstance(value, str) else value
+    return in_words(value, uids) if isinstance(value, str) else value
 
 
 def _are_conditions(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(each, dict) and "type" in each for each in value)
 
 
-def _text(value: str, uids: Mapping[str, str]) -> str:
+def in_words(value: str, uids: Mapping[str, str]) -> str:
+    """A text, with moments and uids said in words that are the same in every run."""
     if _TIME.fullmatch(value):
         return "<time>"
     if len(value) >= 36:

@@ -87,6 +87,11 @@ def cell_of(plan: Plan) -> Cell:
     return Cell(plan.id, " + ".join(fault.at.what for fault in plan.faults))
 
 
+def cells_of(plan: Plan) -> Iterator[Cell]:
+    """Those of each of its faults alone."""
+    return (Cell(fault.id, fault.at.what) for fault in plan.faults)
+
+
 def singles(reference: Run, steps: tuple[Step, ...], *, only: frozenset[str] = frozenset()) -> Iterator[Plan]:
     """One fault each."""
     seed = reference.plan.seed

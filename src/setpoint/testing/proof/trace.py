@@ -18,7 +18,7 @@ from setpoint.testing.proof.plans import At, Plan
 
 State: TypeAlias = dict[str, Any]  # canonical objects, by what they are called
 
-USER, OTHER, SERVER, COLLECTOR = "user", "other", "server", "collector"
+USER, OTHER, COLLECTOR = "user", "other", "collector"
 CONTROLLERS = "controllers"  # those that every cluster has
 CLAIMS = "persistentvolumeclaims"  # where data is: of what those make, the one thing that is compared
 

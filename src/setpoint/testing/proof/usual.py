@@ -4,8 +4,9 @@ For each kind that the operator is for, the life of one object (``workload.py``)
 not take, and with the deletion of a child of each sort that was made.  Of several kinds the lives are one
 within the other: what is made first is there until all others are gone.
 
-Kinds other than the first are left out, and that is told, where a schema says too little: the object is
-refused, or never comes to rest.
+Of kinds other than the first a schema may say too little.  Where the object is refused, or never comes to
+rest when it is made, its kind is left out, and that is told.  A change that it does not come to rest after is
+left out too, unless the operator fails by a mistake in its code.  All else is for oracles to judge.
 
 Runs ``world.py``; asked by ``prove.py``.
 """
@@ -19,9 +20,9 @@ from typing import Any
 import msgspec
 
 from setpoint.api.names import GroupVersionKind
-from setpoint.testing.proof.plans import Delete, Plan, Step
-from setpoint.testing.proof.trace import Run
-from setpoint.testing.proof.workload import usual_steps
+from setpoint.testing.proof.plans import Change, Delete, Plan, Step
+from setpoint.testing.proof.trace import Checkpoint, Run
+from setpoint.testing.proof.workload import served, usual_steps
 from setpoint.testing.proof.world import Prepared
 
 _END = 3  # steps: it is deleted, made again, and deleted while the operator is down
@@ -56,9 +57,12 @@ def usual(prepared: Prepared, example: dict[str, Any] | None = None, *, seed: in
     for number, crd in enumerate(crds):
         kind = _kind(crd)[1]
         life = usual_steps(crd, specs.get(kind), name="sample" if not number else f"sample-{number + 1}")
+        before, is_sure = len(found.creates), not number or kind in specs
         run = prepared.run(Plan((*found.creates, *life), (), seed))
-        refused = {taken - len(found.creates): why for taken, why in _refused(run).items()}
-        is_sure = not number or kind in specs
+        while not is_sure and (vain := _in_vain(run, before)):  # those that follow may be so because of it
+            life = (*life[:vain], *life[vain + 1 :])
+            run = prepared.run(Plan((*found.creates, *life), (), seed))
+        refused = {taken - before: why for taken, why in _refused(run).items()}
         if 0 in refused and is_sure:
             why = (
                 "the schema says too little to make one" if kind not in specs else "the example is not right"
@@ -67,7 +71,7 @@ def usual(prepared: Prepared, example: dict[str, Any] | None = None, *, seed: in
                 f"{refused[0]}: {why}; give example={{…}} (--example JSON), a spec that the server takes, or "
                 "steps=… (--steps FILE)"
             )
-        if not is_sure and (why := refused.get(0) or _restless(run, len(found.creates))):
+        if not is_sure and (why := refused.get(0) or _restless(run, before)):
             found.skipped[kind] = f'{why}; give example={{"{kind}": {{…}}}} (--example JSON)'
             continue
         _add(found, life, refused, run)
@@ -97,7 +101,18 @@ def _by_kind(crds: Sequence[dict[str, Any]], example: dict[str, Any] | None) -> 
     kinds = [_kind(crd)[1] for crd in crds]
     if example is None:
         return {}
-    return example if example and example.keys() <= set(kinds) else {kinds[0]: example}
+    if example and example.keys() <= set(kinds):
+        return example
+    _api_version, first, schema = served(crds[0])
+    is_open = "properties" not in schema or schema.get("x-kubernetes-preserve-unknown-fields", False)
+    unknown = example.keys() - schema.get("properties", {}).keys()
+    if unknown and not (is_open and unknown.isdisjoint(kinds)):
+        wrong = ", ".join(sorted(unknown.difference(kinds) or unknown))
+        raise ValueError(
+            f"the example: {wrong}: {first} has no such field; give example={{…}} "
+            f"(--example JSON), the spec of a {first}, or specs by kind, of {', '.join(kinds)}"
+        )
+    return {first: example}
 
 
 def _children(run: Run) -> list[Step]:
@@ -126,6 +141,29 @@ def _refused(run: Run) -> dict[int, str]:
 
 
 def _restless(run: Run, before: int) -> str:
-    """Why the object whose life begins after so many steps does not come to rest; "" if it does."""
-    points = [point for point in run.checkpoints if point.step > before and not point.is_settled]
-    return f"after {points[0].what!r}: {points[0].why_not}" if points else ""
+    """Why the object that is made after so many steps does not come to rest; "" if it does, or if that is for
+    a mistake, which oracles judge.
+    """
+    point = next((each for each in run.checkpoints if each.step == before + 1), None)
+    if point is None or point.is_settled or _is_mistaken(run, point):
+        return ""
+    return f"after {point.what!r}: {point.why_not}"
+
+
+def _in_vain(run: Run, before: int) -> int:
+    """Which step of the life that begins after so many is the first change that does not come to rest, and by
+    no mistake; 0 if all do, or the object itself does not.
+    """
+    for point in run.checkpoints:
+        if point.step > before and not point.is_settled:
+            is_change = isinstance(run.plan.steps[point.step - 1], Change)
+            if not is_change or _is_mistaken(run, point):
+                continue
+            return 0 if _restless(run, before) else point.step - 1 - before
+    return 0
+
+
+def _is_mistaken(run: Run, point: Checkpoint) -> bool:
+    """Whether it is for a mistake in the code that the operator has not come to rest."""
+    failed = [look for look in run.looks if point.began <= look.time <= point.time]
+    return bool(run.spins or run.errors) or any(look.is_bug for look in failed)

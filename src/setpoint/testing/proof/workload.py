@@ -1,12 +1,11 @@
-"""What a user does with an operator, where nobody says: made from the schema of its first kind.
+"""What a user does with an operator, where nobody says: made from the schema of a kind.
 
 Create an object with every required field; change each field of its spec, numbers up and down again, the rest
-one by one and then back together; ask for what the operator may choke on, and take that back; delete each
-child that was made; delete the object; create it again under the same name; delete it while the operator is
-down.
+one by one and then back together; ask for what the operator may choke on, and take that back; delete the
+object; create it again under the same name; delete it while the operator is down.
 
-``example`` is the spec to begin with, where the schema says too little (a pattern, a rule); ``left_alone``
-are the fields that no other value came to mind for.  Pure.
+``example`` is the spec to begin with, where the schema says too little (a pattern, a rule).  A field that no
+other value comes to mind for is left alone.  Pure; ``usual.py`` puts the lives of several kinds together.
 """
 
 from __future__ import annotations
@@ -45,7 +44,6 @@ def usual_steps(
     crd: Mapping[str, Any],
     example: Mapping[str, Any] | None = None,
     *,
-    children: tuple[Delete, ...] = (),
     name: str = "sample",
 ) -> tuple[Step, ...]:
     """The life of one object, from a definition in wire form."""
@@ -62,7 +60,7 @@ def usual_steps(
         for patch, may_fail in _changes(schema, spec)
     ]
     last = Delete(api_version, kind, name, namespace, while_down=True)
-    return (create, *changes, *children, delete, create, last)
+    return (create, *changes, delete, create, last)
 
 
 def _changes(schema: Schema, spec: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], bool]]:
@@ -126,18 +124,6 @@ def misoperation(schema: Schema, spec: Mapping[str, Any]) -> dict[str, Any]:
             least += bool(field.get("exclusiveMinimum"))
             numbers = {name: least} if least != value else {}
     return numbers
-
-
-def left_alone(schema: Schema, spec: Mapping[str, Any], within: str = "spec") -> list[str]:
-    """The fields that are never changed, by path: a rule forbids it, or no other value came to mind."""
-    found: list[str] = []
-    for name, field in schema.get("properties", {}).items():
-        value, path = spec.get(name, sample(field)), f"{within}.{name}"
-        if not is_fixed(field) and field.get("properties") and isinstance(value, Mapping):
-            found += left_alone(field, value, path)
-        elif not list(others({"properties": {name: field}}, spec)):
-            found.append(path)
-    return found
 
 
 def served(crd: Mapping[str, Any]) -> tuple[str, str, Schema]:

@@ -67,7 +67,7 @@ from setpoint.testing.proof.plans import (
 )
 from setpoint.testing.proof.process import Process, Subject, make_task
 from setpoint.testing.proof.seam import Seam, Token
-from setpoint.testing.proof.states import Masked, canonical
+from setpoint.testing.proof.states import Masked, canonical, in_words
 from setpoint.testing.proof.store import Snapshot, WorldStore, actor
 from setpoint.testing.proof.trace import CLAIMS, COLLECTOR, CONTROLLERS, USER, Checkpoint, Run, State, Written
 from setpoint.testing.virtual_time import LoopClock, VirtualTimeLoop
@@ -228,6 +228,7 @@ class World(AnyWorld):
         for cloud in self._prepared.clouds:
             cloud.reset()
             cloud.tell = partial(self._written_outside, cloud.name)
+            cloud.called = self.called
         async with self._server, self._built_in.running(self._server.transport(), self._clock):
             self.look_up()
             self._user = _User(self._server, self._resources)
@@ -512,8 +513,6 @@ class World(AnyWorld):
         return None if record is None else msgspec.json.decode(record.data)
 
     def pace_clocks(self, seam: Seam, *, ahead: float = 0.0, pace: float = 1.0) -> bool:
-        if not isinstance(asyncio.get_running_loop(), PacedLoop):
-            return False  # by hand: the loop is the test's
         self._paces[seam].change(now(), ahead=ahead, pace=pace)
         return True
 
@@ -552,6 +551,9 @@ class World(AnyWorld):
 
     def template(self, resource: str, namespace: str, name: str) -> str:
         return self._collector.template(resource, namespace, name)
+
+    def called(self, id_: str) -> str:
+        return in_words(id_, self._collector.names)
 
     @property
     def revision(self) -> int:

@@ -3,14 +3,16 @@
 A value is pruned by what it is, not by what its schema says that it should be: an object in the place of a
 string loses all its fields.  Nulls that may not be null and have no default go too.
 
+However much goes, only so much of it is named (``Gone``): the first, as they stand in the value.
+
 Feeds from the decoded body, before defaults are filled in; the texts go to fieldValidation.
 Not here: the metadata of the object and of objects inside it (``embedded.py``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, Final
 
 from setpoint.server.registry.crd.schemas import (
     EMBEDDED,
@@ -23,8 +25,45 @@ from setpoint.server.registry.crd.schemas import (
     properties,
 )
 
+_MOST_PATHS: Final = 100  # as many as are told of a built-in kind
+_MOST_CHARACTERS: Final = 2**20  # of all of them: each may hold a very long key
+
 # Changes the value in place, and gives the paths of what went, each from the value on; None for nothing.
 Prune = Callable[[Any], "list[str] | None"]
+
+
+class Gone:
+    """The paths of what went, as many as are told."""
+
+    __slots__ = ("_left", "paths")
+
+    def __init__(self) -> None:
+        self.paths: list[str] = []
+        self._left = _MOST_CHARACTERS
+
+    def __repr__(self) -> str:
+        return f"<Gone {len(self.paths)} paths>"
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing more is kept."""
+        return self._left <= 0 or len(self.paths) >= _MOST_PATHS
+
+    def add(self, path: str) -> None:
+        if not self.is_full:
+            self._left -= len(path)
+            self.paths.append(path)
+
+    def add_all(self, paths: Iterable[str]) -> None:
+        for one in paths:
+            self.add(one)
+
+    def add_below(self, step: str, paths: Iterable[str]) -> None:
+        """What went from the value that is one step further."""
+        for one in paths:
+            if self.is_full:
+                break
+            self.add(f"{step}{one}" if one[:1] == "[" else f"{step}.{one}")
 
 
 def pruner(schema: Schema, *, is_root: bool, drops_nulls: bool = True) -> Prune:
@@ -74,7 +113,7 @@ def _walker(
     drops_rest: bool,
 ) -> Prune:
     def walk(value: Any) -> list[str] | None:
-        gone: list[str] | None = None
+        gone: Gone | None = None
         if type(value) is dict:
             dropped: list[str] | None = None
             for name, one in value.items():
@@ -82,59 +121,50 @@ def _walker(
                 if name in known:
                     if one is None:
                         if name in doomed:
-                            dropped = [*(dropped or ()), name]
+                            dropped = dropped or []
+                            dropped.append(name)
                         continue
                     inner = known[name]
                 elif name in kept:
                     continue
                 elif other is not None:
                     if one is None and drops_rest:
-                        dropped = [*(dropped or ()), name]
+                        dropped = dropped or []
+                        dropped.append(name)
                     inner = other
                 elif keeps:
                     continue
                 else:
-                    dropped = [*(dropped or ()), name]
-                    gone = [*(gone or ()), name]
+                    dropped = dropped or []
+                    dropped.append(name)
+                    gone = gone or Gone()
+                    gone.add(name)
                     continue
-                if inner is not None and (kind is dict or kind is list):
-                    found = inner(one)
-                    if found:
-                        gone = gone or []
-                        gone += [
-                            f"{name}{below}" if below[:1] == "[" else f"{name}.{below}" for below in found
-                        ]
+                if inner is not None and (kind is dict or kind is list) and (found := inner(one)):
+                    gone = gone or Gone()
+                    gone.add_below(name, found)
             if dropped is not None:
                 for name in dropped:
                     del value[name]
         elif type(value) is list and each is not None:
             for index, one in enumerate(value):
                 kind = type(one)
-                if kind is dict or kind is list:
-                    found = each(one)
-                    if found:
-                        gone = gone or []
-                        gone += [
-                            f"[{index}]{below}" if below[:1] == "[" else f"[{index}].{below}"
-                            for below in found
-                        ]
-        return gone
+                if (kind is dict or kind is list) and (found := each(one)):
+                    gone = gone or Gone()
+                    gone.add_below(f"[{index}]", found)
+        return None if gone is None else gone.paths
 
     return walk
 
 
 def _prune_all(value: Any) -> list[str] | None:
     """Under no schema at all, every field is unknown."""
+    gone = Gone()
     if type(value) is dict:
-        gone = list(value)
+        gone.add_all(value)
         value.clear()
-        return gone
-    if type(value) is list:
-        found: list[str] = []
+    elif type(value) is list:
         for index, one in enumerate(value):
-            found += [
-                f"[{index}]{below}" if below[:1] == "[" else f"[{index}].{below}"
-                for below in _prune_all(one) or ()
-            ]
-        return found
-    return None
+            if found := _prune_all(one):
+                gone.add_below(f"[{index}]", found)
+    return gone.paths or None

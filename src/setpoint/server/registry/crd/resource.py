@@ -216,15 +216,15 @@ class CustomStrategy(PlainStrategy):
 
     def conform(self, obj: Object) -> Decoded:
         """Raises ``WrongType`` where metadata are not what they should be."""
-        gone: list[str] = []
+        gone = prune.Gone()
         if obj.get("metadata") is not None:
-            gone += embedded.conform_metadata(obj)
+            gone.add_all(embedded.conform_metadata(obj))
         else:
             obj.pop("metadata", None)
-        gone += sorted(self._prune(obj) or ())
+        gone.add_all(sorted(self._prune(obj) or ()))
         if self._coerce is not None:
-            gone += sorted(self._coerce(obj, ""))
-        return Decoded(obj, [f'unknown field "{one}"' for one in gone])
+            gone.add_all(sorted(self._coerce(obj, "")))
+        return Decoded(obj, [f'unknown field "{one}"' for one in gone.paths])
 
     def default(self, obj: Object) -> None:
         if self._fill is not None:

@@ -9,7 +9,7 @@ work is counted as well, in values looked at and characters written, and paid be
 and then a meter looks at the clock.  Who works too much ends as who costs too much.
 
 On the event loop an evaluation is given less, and then raises ``TooLong`` (``registry/patience.py`` says
-why).
+why); so does one that is given up.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Meter:
         if self.cost > self.limit or self.work > self.most:
             raise OverLimit
         if self.work > self.pause:
-            if time.monotonic() > self._end:
+            if time.monotonic() > self._end or _is_given_up():
                 raise OverLimit
             self.pause = min(self.most, self.work + _PAUSE)
 
@@ -136,6 +136,11 @@ def _weight(value: Any, most: int) -> int:
     return weight
 
 
+def _is_given_up() -> bool:
+    patience = PATIENCE.get()
+    return patience is not None and patience.is_given_up
+
+
 _METER: Final[ContextVar[Meter | None]] = ContextVar("meter", default=None)
 
 
@@ -169,11 +174,11 @@ class Purse:
 
 def metered(run: Callable[[Meter], Any], names: dict[str, Any], purse: Purse) -> Any:
     """An expression's value, paid for.  ``names`` are its own.  Raises ``OverBudget`` too."""
+    if _is_given_up():
+        raise TooLong
     patience = PATIENCE.get()
-    if patience is None:
-        meter = Meter(names)
-    else:
-        meter = Meter(names, min(CALL_LIMIT, patience.left), patience.left)
+    left = None if patience is None else patience.left
+    meter = Meter(names) if left is None else Meter(names, min(CALL_LIMIT, left), left)
     error: EvaluationError | None = None
     found = None
     token = _METER.set(meter)
@@ -183,13 +188,14 @@ def metered(run: Callable[[Meter], Any], names: dict[str, Any], purse: Purse) ->
     except EvaluationError as raised:
         error = raised
     except OverLimit:
-        if patience is not None and (meter.limit < CALL_LIMIT or meter.work > meter.most):
+        is_quick = left is not None and (meter.limit < CALL_LIMIT or meter.work > meter.most)
+        if is_quick or _is_given_up():
             raise TooLong from None
         error = EvaluationError(OVER_LIMIT)
     finally:
         _METER.reset(token)
-    if patience is not None:
-        patience.left -= meter.cost - meter.excused + meter.work
+    if patience is not None and left is not None:
+        patience.left = left - (meter.cost - meter.excused + meter.work)
     purse.pay(meter.cost, meter.work)
     if error is not None:
         raise error

@@ -4,6 +4,8 @@
 about values that ``quick.py`` did not take.  On an update, what is as it was is not complained about.
 
 Each complaint has a path below the value; ``field_errors`` makes of complaints what a ``Status`` carries.
+However much is wrong, only so much is kept, and the rest is not looked at.  Paths may be long, and are
+written out only for what is told.
 Not here: duplicates in sets (``lists.py``), objects inside objects (``embedded.py``), rules (``cel.py``).
 """
 
@@ -17,6 +19,7 @@ from setpoint.server.registry.crd.formats import checker, is_recognized
 from setpoint.server.registry.crd.patterns import BadPattern, compiled
 from setpoint.server.registry.crd.ratcheting import Correlated
 from setpoint.server.registry.crd.schemas import INT_OR_STRING, Schema, extra, items, properties
+from setpoint.server.registry.validation.found import EACH, MOST
 from setpoint.server.statuses import FieldError, unsupported
 
 LARGEST: Final = 2**53 - 1  # of integers in JSON
@@ -27,11 +30,45 @@ _FLOAT32: Final = 3.4028234663852886e38
 Complaint = Literal["type", "required", "enum", "too long", "too many", "invalid", "loose"]
 
 
+class Path:
+    """Where a value stands; its text is made when asked for."""
+
+    __slots__ = ("above", "is_empty", "is_told", "step")
+
+    def __init__(self, above: Path | None = None, step: str = "", *, is_told: bool = True) -> None:
+        self.above = above
+        self.step = step
+        self.is_empty: bool = not step and (above is None or above.is_empty)
+        self.is_told = is_told
+
+    def __repr__(self) -> str:
+        return f"<Path {self}>"
+
+    def __str__(self) -> str:
+        steps: list[str] = []
+        at: Path | None = self
+        while at is not None:
+            steps.append(at.step)
+            at = at.above
+        return "".join(reversed(steps))
+
+    def below(self, step: str) -> Path:
+        return Path(self, step) if self.is_told else _SILENT
+
+    def silent(self) -> Path:
+        """In its place where what is found may be thrown away: that something is wrong, and not where."""
+        return _SILENT_ROOT if self.is_empty else _SILENT
+
+
+_SILENT_ROOT: Final = Path(is_told=False)
+_SILENT: Final = Path(step="…", is_told=False)
+
+
 class Problem(NamedTuple):
     """One complaint; a loose one belongs to no field."""
 
     what: Complaint
-    path: str
+    path: Path
     text: str
     value: Any = None
     limit: Any = None
@@ -40,36 +77,51 @@ class Problem(NamedTuple):
 class _Result:
     """Problems, none twice, and how many checks went well: that chooses among alternatives."""
 
-    __slots__ = ("found", "matches")
+    __slots__ = ("_left", "found", "matches")
 
     def __init__(self, *found: Problem) -> None:
-        self.found = list(found)
+        self.found: dict[str, Problem] = {}  # by text
         self.matches = 0
+        self._left = MOST
+        for one in found:
+            self.add(one)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing more is kept."""
+        return self._left <= 0
 
     def add(self, problem: Problem) -> None:
-        if all(problem.text != one.text for one in self.found):
-            self.found.append(problem)
+        if self._left > 0 and problem.text not in self.found:
+            self._left -= len(problem.text) + EACH
+            self.found[problem.text] = problem
 
     def merge(self, other: _Result) -> None:
-        for one in other.found:
+        for one in other.found.values():
             self.add(one)
         self.matches += other.matches
 
 
-def problems(
-    schema: Schema, value: Any, *, path: str = "", correlated: Correlated | None = None
-) -> list[Problem]:
-    """Everything that is wrong with a value."""
-    return _judged(schema, value, path, correlated).found
+def problems(schema: Schema, value: Any, *, correlated: Correlated | None = None) -> list[Problem]:
+    """Everything that is wrong with a value, as far as it is kept."""
+    return list(_judged(schema, value, Path(), correlated).found.values())
 
 
 def field_errors(found: list[Problem], path: str = "") -> list[FieldError]:
-    """Complaints as a Status carries them; ``path`` leads to the value that was judged."""
-    return [_field_error(one, path) for one in found]
+    """Complaints as a Status carries them, as far as they are kept; ``path`` leads to the judged value."""
+    errors: list[FieldError] = []
+    left = MOST
+    for one in found:
+        if left <= 0:
+            break
+        error = _field_error(one, path)
+        left -= len(error.path) + len(error.detail) + EACH
+        errors.append(error)
+    return errors
 
 
 def _field_error(problem: Problem, base: str) -> FieldError:
-    name = problem.path.removeprefix(".")
+    name = str(problem.path).removeprefix(".")
     path = (f"{base}.{name}" if base else name) if name else base
     path = path or "<nil>"
     match problem.what:
@@ -94,14 +146,15 @@ def _field_error(problem: Problem, base: str) -> FieldError:
 # ── One value ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def _judged(schema: Schema, value: Any, path: str, correlated: Correlated | None) -> _Result:
-    result = _against(schema, value, path, correlated)
-    if result.found and correlated is not None and correlated.is_equal:
-        result.found.clear()
+def _judged(schema: Schema, value: Any, path: Path, correlated: Correlated | None) -> _Result:
+    if correlated is None or not correlated.is_equal:
+        return _against(schema, value, path, correlated)
+    result = _against(schema, value, path.silent(), correlated)
+    result.found.clear()
     return result
 
 
-def _against(schema: Schema, value: Any, path: str, correlated: Correlated | None) -> _Result:
+def _against(schema: Schema, value: Any, path: Path, correlated: Correlated | None) -> _Result:
     result = _Result()
     kinds, word = types_of(schema), format_of(schema)
     if value is None:
@@ -175,11 +228,11 @@ def is_whole(value: float) -> bool:
     return value == near or (value != 0 and near != 0 and abs(value - near) / (abs(value) + abs(near)) < 1e-9)
 
 
-def _wrong_type(path: str, wanted: str, found: str) -> _Result:
+def _wrong_type(path: Path, wanted: str, found: str) -> _Result:
     return _Result(Problem("type", path, f"{path} in body must be of type {wanted}: {quoted(found)}", found))
 
 
-def _type(schema: Schema, kinds: tuple[str, ...], word: str, value: Any, path: str) -> _Result:
+def _type(schema: Schema, kinds: tuple[str, ...], word: str, value: Any, path: Path) -> _Result:
     fine = _Result()
     fine.matches = 1
     if value is None:
@@ -196,7 +249,7 @@ def _type(schema: Schema, kinds: tuple[str, ...], word: str, value: Any, path: s
     return fine if fits else _wrong_type(path, ",".join(kinds), kind)
 
 
-def _string(schema: Schema, value: str, path: str) -> _Result:
+def _string(schema: Schema, value: str, path: Path) -> _Result:
     longest, shortest, pattern = schema.get("maxLength"), schema.get("minLength"), schema.get("pattern")
     if longest is not None and len(value) > longest:
         text = f"{path} in body should be at most {longest} chars long"
@@ -217,14 +270,14 @@ def _matches(pattern: str, value: str) -> bool:
         return False
 
 
-def _format(word: str, value: str, path: str) -> _Result:
+def _format(word: str, value: str, path: Path) -> _Result:
     check = checker(word)
     if check is None or check(value):
         return _Result()
     return _Result(Problem("type", path, f"{path} in body must be of type {word}: {quoted(value)}", value))
 
 
-def _enum(schema: Schema, value: Any, path: str) -> _Result:
+def _enum(schema: Schema, value: Any, path: Path) -> _Result:
     allowed = schema.get("enum") or ()
     if not allowed or any(is_one(value, one) for one in allowed):
         return _Result()
@@ -243,7 +296,7 @@ def is_one(value: Any, allowed: Any) -> bool:
     return same(value, allowed)
 
 
-def _number(schema: Schema, value: float, path: str, kinds: tuple[str, ...], word: str) -> _Result:
+def _number(schema: Schema, value: float, path: Path, kinds: tuple[str, ...], word: str) -> _Result:
     kind = kinds[0] if len(kinds) == 1 and kinds[0] in ("integer", "number") else ""
     word = word if kind else ""
     result = _Result()
@@ -275,7 +328,7 @@ def _is_int64(value: float) -> bool:
     return type(value) is int and _INT64[0] <= value <= _INT64[1]
 
 
-def _out_of_range(value: float, kind: str, word: str, prefix: str, path: str) -> Problem | None:
+def _out_of_range(value: float, kind: str, word: str, prefix: str, path: Path) -> Problem | None:
     fits = True
     if kind == "integer":
         low, high = _INT32 if word == "int32" else _INT64
@@ -293,7 +346,7 @@ def _out_of_range(value: float, kind: str, word: str, prefix: str, path: str) ->
     return Problem("loose", path, f"{prefix} value must be of type {kind} {suffix} in {path}")
 
 
-def _multiple(_: Schema, value: float, factor: float, path: str) -> Problem | None:
+def _multiple(_: Schema, value: float, factor: float, path: Path) -> Problem | None:
     if factor <= 0:
         text = f"factor MultipleOf declared for {path} must be positive: {printed(factor)}"
         return Problem("invalid", path, text, factor)
@@ -306,7 +359,7 @@ def _multiple(_: Schema, value: float, factor: float, path: str) -> Problem | No
     return Problem("invalid", path, f"{path} in body should be a multiple of {printed(factor)}", value)
 
 
-def _minimum(schema: Schema, value: float, limit: float, path: str) -> Problem | None:
+def _minimum(schema: Schema, value: float, limit: float, path: Path) -> Problem | None:
     is_open = bool(schema.get("exclusiveMinimum"))
     if value > limit or (value == limit and not is_open):
         return None
@@ -314,7 +367,7 @@ def _minimum(schema: Schema, value: float, limit: float, path: str) -> Problem |
     return Problem("invalid", path, f"{path} in body should be {words} {printed(limit)}", value)
 
 
-def _maximum(schema: Schema, value: float, limit: float, path: str) -> Problem | None:
+def _maximum(schema: Schema, value: float, limit: float, path: Path) -> Problem | None:
     is_open = bool(schema.get("exclusiveMaximum"))
     if value < limit or (value == limit and not is_open):
         return None
@@ -325,13 +378,15 @@ def _maximum(schema: Schema, value: float, limit: float, path: str) -> Problem |
 # ── What is inside ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _list(schema: Schema, value: list[Any], path: str, correlated: Correlated | None) -> _Result:
+def _list(schema: Schema, value: list[Any], path: Path, correlated: Correlated | None) -> _Result:
     result = _Result()
     inner = items(schema)
     if inner is not None:
         for index, one in enumerate(value):
+            if result.is_full:
+                break
             below = correlated.index(index) if correlated else None
-            result.merge(_judged(inner, one, f"{path}[{index}]", below))
+            result.merge(_judged(inner, one, path.below(f"[{index}]"), below))
     size, least, most = len(value), schema.get("minItems"), schema.get("maxItems")
     if least is not None and size < least:
         result.add(Problem("invalid", path, f"{path} in body should have at least {least} items", size))
@@ -341,7 +396,7 @@ def _list(schema: Schema, value: list[Any], path: str, correlated: Correlated | 
     return result
 
 
-def _object(schema: Schema, value: dict[str, Any], path: str, correlated: Correlated | None) -> _Result:
+def _object(schema: Schema, value: dict[str, Any], path: Path, correlated: Correlated | None) -> _Result:
     result = _Result()
     size, least, most = len(value), schema.get("minProperties"), schema.get("maxProperties")
     if least is not None and size < least:
@@ -353,30 +408,39 @@ def _object(schema: Schema, value: dict[str, Any], path: str, correlated: Correl
     rest = extra(schema)
     if schema.get("additionalProperties") is False:
         for name in value:
+            if result.is_full:
+                break
             if name not in known:
                 result.add(Problem("invalid", path, f"{path}.{name} in body is a forbidden property", name))
     elif rest is not None:
         for name, one in value.items():
+            if result.is_full:
+                break
             if name not in known:
-                result.merge(_judged(rest, one, f"{path}.{name}", _below(correlated, name, path)))
+                result.merge(_judged(rest, one, path.below(f".{name}"), _below(correlated, name, path)))
     for name, inner in known.items():
+        if result.is_full:
+            break
         if name in value:
             below = _below(correlated, name, path)
-            result.merge(_judged(inner, value[name], f"{path}.{name}" if path else name, below))
+            step = name if path.is_empty else f".{name}"
+            result.merge(_judged(inner, value[name], path.below(step), below))
     for name in schema.get("required") or ():
+        if result.is_full:
+            break
         if name not in value:
-            result.add(Problem("required", f"{path}.{name}", f"{path}.{name} in body is required"))
+            result.add(Problem("required", path.below(f".{name}"), f"{path}.{name} in body is required"))
     return result
 
 
-def _below(correlated: Correlated | None, name: str, path: str) -> Correlated | None:
+def _below(correlated: Correlated | None, name: str, path: Path) -> Correlated | None:
     """The kind and version of an object are never as they were: both sides were converted."""
-    if correlated is None or (path == "" and name in ("kind", "apiVersion")):
+    if correlated is None or (path.is_empty and name in ("kind", "apiVersion")):
         return None
     return correlated.key(name)
 
 
-def _junctions(schema: Schema, value: Any, path: str, correlated: Correlated | None) -> _Result:
+def _junctions(schema: Schema, value: Any, path: Path, correlated: Correlated | None) -> _Result:
     result = _Result()
     if alternatives := schema.get("anyOf"):
         _any_of(alternatives, value, path, correlated, result)
@@ -389,42 +453,54 @@ def _junctions(schema: Schema, value: Any, path: str, correlated: Correlated | N
         valid = sum(not one.found for one in judged)
         if valid != len(parts):
             none = "" if valid else ". None validated"
-            result.add(_loose(path, f"{quoted(path)} must validate all the schemas (allOf){none}"))
-    if isinstance(schema.get("not"), dict) and not _against(schema["not"], value, path, correlated).found:
-        result.add(_loose(path, f"{quoted(path)} must not validate the schema (not)"))
+            result.add(_loose(path, f"{quoted(str(path))} must validate all the schemas (allOf){none}"))
+    if (
+        isinstance(schema.get("not"), dict)
+        and not _against(schema["not"], value, path.silent(), correlated).found
+    ):
+        result.add(_loose(path, f"{quoted(str(path))} must not validate the schema (not)"))
     result.matches += 1
     return result
 
 
-def _loose(path: str, text: str) -> Problem:
+def _loose(path: Path, text: str) -> Problem:
     return Problem("loose", path, text)
 
 
 def _any_of(
-    alternatives: list[Schema], value: Any, path: str, correlated: Correlated | None, result: _Result
+    alternatives: list[Schema], value: Any, path: Path, correlated: Correlated | None, result: _Result
 ) -> None:
-    best: _Result | None = None
+    judged: list[_Result] = []
     for one in alternatives:
-        judged = _against(one, value, path, correlated)
-        if not judged.found:
-            result.merge(judged)
+        judged.append(_against(one, value, path.silent(), correlated))
+        if not judged[-1].found:
+            result.merge(judged[-1])
             return
-        if best is None or judged.matches > best.matches:
-            best = judged
-    result.add(_loose(path, f"{quoted(path)} must validate at least one schema (anyOf)"))
-    if best is not None:
-        result.merge(best)
+    result.add(_loose(path, f"{quoted(str(path))} must validate at least one schema (anyOf)"))
+    result.merge(_nearest(alternatives, judged, value, path, correlated))
 
 
 def _one_of(
-    alternatives: list[Schema], value: Any, path: str, correlated: Correlated | None, result: _Result
+    alternatives: list[Schema], value: Any, path: Path, correlated: Correlated | None, result: _Result
 ) -> None:
-    judged = [_against(one, value, path, correlated) for one in alternatives]
+    judged = [_against(one, value, path.silent(), correlated) for one in alternatives]
     valid = [one for one in judged if not one.found]
     if len(valid) == 1:
         result.merge(valid[0])
         return
     found = f"Found {len(valid)} valid alternatives" if valid else "Found none valid"
-    result.add(_loose(path, f"{quoted(path)} must validate one and only one schema (oneOf). {found}"))
+    result.add(_loose(path, f"{quoted(str(path))} must validate one and only one schema (oneOf). {found}"))
     if not valid:
-        result.merge(max(judged, key=lambda one: one.matches))
+        result.merge(_nearest(alternatives, judged, value, path, correlated))
+
+
+def _nearest(
+    alternatives: list[Schema],
+    judged: list[_Result],
+    value: Any,
+    path: Path,
+    correlated: Correlated | None,
+) -> _Result:
+    """Of alternatives that were judged silently, and all do not fit: what is wrong with the best."""
+    best = max(range(len(judged)), key=lambda place: judged[place].matches)
+    return _against(alternatives[best], value, path, correlated) if path.is_told else judged[best]

@@ -55,7 +55,7 @@ from setpoint.server.registry.managed.typed import (
     zero,
 )
 from setpoint.server.registry.types import Type
-from setpoint.server.statuses import StatusError, bad_request
+from setpoint.server.statuses import MOST_TOLD, StatusError, bad_request
 
 Object = dict[str, Any]
 
@@ -256,15 +256,12 @@ def _text(obj: Object, name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-_MOST_TOLD: Final = 2**20  # characters of conflicts: each may show a long key on the way to it
-
-
 def _refusal(conflicts: list[Conflict]) -> StatusError:
     """Of all of them, as far as there is room to tell."""
     causes = []
     lines: list[str] = []
     by: Manager | None = None
-    left = _MOST_TOLD
+    left = MOST_TOLD
     for one in conflicts:
         if left <= 0:
             break

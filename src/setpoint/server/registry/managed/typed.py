@@ -23,6 +23,7 @@ from setpoint.api.patches import same
 from setpoint.server.golang import printed, quoted
 from setpoint.server.registry.managed.sets import SELF, Fields, key_element, path_text, value_element
 from setpoint.server.registry.types import NONE, Type
+from setpoint.server.statuses import MOST_TOLD
 
 Object = dict[str, Any]
 
@@ -489,13 +490,12 @@ def fitted(fields: Fields, type_: Type | None) -> Fields:
 
 _Trail = tuple["_Trail | None", str] | None  # a path from its end: what is above, and the last element
 _Note = Callable[[_Trail, str], None]
-_MOST_TOLD: Final = 2**20  # characters: each text may show a long key on the way to it
 
 
 def misfits(obj: Any, type_: Type, *, allow_duplicates: bool = False) -> list[str]:
     """What is wrong with an object, one text to a field, as structured merge and diff words it."""
     wrong: list[str] = []
-    left = _MOST_TOLD
+    left = MOST_TOLD
 
     def note(trail: _Trail, text: str) -> None:
         nonlocal left

@@ -17,8 +17,8 @@ from setpoint.server.statuses import OMITTED, FieldError, unsupported
 IMMUTABLE = "field is immutable"
 NEGATIVE = "must be greater than or equal to 0"
 NOT_POSITIVE = "must be greater than zero"
-_MOST: Final = 2**22  # characters of paths and details
-_EACH: Final = 100  # characters that an error counts for beside its own
+MOST: Final = 2**22  # characters of paths and details
+EACH: Final = 100  # characters that an error counts for beside its own
 _LARGE: Final = (list, dict, msgspec.Raw)
 
 
@@ -29,7 +29,7 @@ class Found:
 
     def __init__(self) -> None:
         self.errors: list[FieldError] = []
-        self._left = _MOST
+        self._left = MOST
 
     def __repr__(self) -> str:
         return f"<Found {len(self.errors)} errors>"
@@ -41,7 +41,7 @@ class Found:
 
     def _add(self, error: FieldError) -> None:
         if self._left > 0:
-            self._left -= len(error.path) + len(error.detail) + _EACH
+            self._left -= len(error.path) + len(error.detail) + EACH
             self.errors.append(error)
 
     def required(self, path: str, detail: str = "") -> None:

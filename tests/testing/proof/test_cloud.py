@@ -1,0 +1,103 @@
+"""The promises of ``proof/cloud.py``: what is outside is hidden and struck as the plan says, in every run."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from setpoint.controller.context import Context
+from setpoint.testing.proof.cloud import Cloud
+from setpoint.testing.proof.pace import Pace, PacedLoop, machine
+from setpoint.testing.proof.plans import At, Hide, Lose, Pass, Plan
+from setpoint.testing.proof.process import Subject
+from setpoint.testing.proof.trace import Run
+from setpoint.testing.proof.world import Prepared
+from tests.mutants.widgets import Widget, create, delete, operator_of
+
+STEPS = (create(), Pass(60.0), delete(), create(), delete())
+CREATE = "create dns <uid of widgets.test.setpoint.dev default/w>"
+
+
+@contextlib.contextmanager
+def on_a_machine_that_is_ahead(seconds: float) -> Iterator[None]:
+    pace = Pace()
+    pace.change(0.0, ahead=seconds, pace=1.0)
+    token = machine.set(pace)
+    yield
+    machine.reset(token)
+
+
+@pytest.mark.parametrize("ahead", [3600.0, -3600.0])
+def test_what_is_hidden_is_so_by_the_worlds_time_whatever_the_clocks_of_who_asks_say(ahead: float) -> None:
+    async def main() -> None:
+        cloud = Cloud("dns")
+        await cloud.create("thing")
+        cloud.hide("thing", 30.0)
+        with on_a_machine_that_is_ahead(ahead):
+            assert await cloud.get("thing") is None
+            assert await cloud.list() == {}
+            cloud.hide("thing", 30.0)
+        await asyncio.sleep(31)
+        assert await cloud.get("thing") == {}
+        with on_a_machine_that_is_ahead(ahead):
+            assert await cloud.get("thing") == {}
+
+    with asyncio.Runner(loop_factory=PacedLoop) as runner:
+        runner.run(main())
+
+
+def test_of_several_that_are_called_the_same_the_youngest_is_hidden() -> None:
+    async def main() -> None:
+        cloud = Cloud("dns")
+        cloud.called = lambda _id: "<uid>"
+        await cloud.create("old")
+        await cloud.create("young")
+        cloud.hide("<uid>", 30.0)
+        assert await cloud.list() == {"old": {}}
+
+    with asyncio.Runner(loop_factory=PacedLoop) as runner:
+        runner.run(main())
+
+
+@pytest.fixture
+def by_uid() -> Prepared:
+    """An operator that makes a thing outside for each widget, of the widget's uid."""
+    dns = Cloud("dns")
+
+    def make() -> Subject:
+        async def reconcile(widget: Widget, ctx: Context) -> None:
+            if await dns.get(widget.metadata.uid or "") is None:
+                await dns.create(widget.metadata.uid or "", text=widget.spec.text)
+
+        operator = operator_of(reconcile)
+
+        @operator.finalizer(Widget)
+        async def clean_up(widget: Widget, ctx: Context) -> None:
+            await dns.delete(widget.metadata.uid or "")
+
+        return operator
+
+    return replace(Prepared.of(make), clouds=(dns,))
+
+
+def outside(run: Run) -> list[str]:
+    return [str(effect.at) for effect in run.effects if effect.is_external]
+
+
+def test_effects_on_what_is_called_by_a_uid_are_the_same_in_runs_with_other_uids(by_uid: Prepared) -> None:
+    one, other = (by_uid.run(Plan(STEPS, (), seed)) for seed in (0, 1))
+    assert outside(one) == outside(other)
+    assert f"{CREATE} #1" in outside(one)
+    assert f"{CREATE} #2" in outside(one), "that of the second object of the name"
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_faults_strike_there_whatever_the_uids_are(by_uid: Prepared, seed: int) -> None:
+    lost = by_uid.run(Plan(STEPS, (Lose(at=At(CREATE)),), seed))
+    assert len(lost.fired) == 1
+    hidden = by_uid.run(Plan(STEPS, (Hide(at=At(CREATE)),), seed))
+    assert any("409" in look.error for look in hidden.looks), "it was there, and was not found"
