@@ -281,6 +281,7 @@ _LARGE: Final = re.compile(r"(Too large resource version: \d+, current: )\d+")
 _VERSION: Final = re.compile(r'("resourceVersion\\*":\s*\\*")(\d+)|(resourceVersion: ")(\d+)')
 _TOKEN: Final = re.compile(r"eyJ[\w-]+\.eyJ[\w-]+\.[\w-]{20,}")
 _FINGERPRINT: Final = re.compile(r"X509SHA256=[0-9a-f]{64}")
+_ATOMIC: Final = re.compile(r"(may not mutate atomic arrays, maps or structs: )(.+)")  # in any order
 _ADDRESS: Final = re.compile(r"\b10\.0\.0\.\d{1,3}\b")
 
 
@@ -360,6 +361,7 @@ class Canonical:
         text = _REVISION.sub(r"\1<version>", text)
         text = _LARGE.sub(r"\1<version>", text)
         text = _VERSION.sub(lambda found: f"{found[1] or found[3]}<version>", text)
+        text = _ATOMIC.sub(lambda found: found[1] + ", ".join(sorted(found[2].split(", "))), text)
         return _ADDRESS.sub(self._address, text)
 
     def _time(self, found: re.Match[str]) -> str:

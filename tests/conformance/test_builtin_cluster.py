@@ -139,6 +139,8 @@ class Log:
     def add(self, sort: str, obj: Wire) -> None:
         if obj["metadata"].get("namespace", obj["metadata"]["name"]) in SYSTEM:
             return
+        if obj.get("reportingComponent") in OF_THE_SERVER:
+            return
         said = _UID.sub("UID", json.dumps(state_of(obj), sort_keys=True))
         states = self.states.setdefault(name_of(obj), [])
         seen = "gone" if sort == "DELETED" else said
@@ -147,6 +149,8 @@ class Log:
 
 
 SYSTEM = {"default", "kube-system", "kube-public", "kube-node-lease"}
+# Parts of kube-apiserver itself, which speak when they happen to look between two writes of its own.
+OF_THE_SERVER = {"ipallocator-repair-controller", "portallocator-repair-controller"}
 
 
 # ---- the story -------------------------------------------------------------------------------------

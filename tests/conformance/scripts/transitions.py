@@ -102,6 +102,8 @@ def _changing() -> list[Step]:
         now("old", "as bad as before", strict="bad", mixed=9),
         now("old", "mixed, changed", mixed=8),
         now("old", "made good", strict="a", mixed=1),
+        # A real one tries a write on what it remembers first, and warns of what was already bad there.
+        Step("GET", f"{path}/old?resourceVersion=0", until_has='"strict":"a"', is_quiet=True),
         now("old", "bad again", strict="bad", mixed=7),
         made("plain", fixed="a", rising=5),
         now("plain", "another", fixed="b"),

@@ -23,6 +23,7 @@ from setpoint.server.registry.resources import Decoded, Object, Resource
 from setpoint.server.registry.validation.metadata import metadata_errors, metadata_update_errors
 from setpoint.server.statuses import (
     MODIFIED,
+    MOST_TOLD,
     FieldError,
     StatusError,
     bad_request,
@@ -33,7 +34,6 @@ from setpoint.server.statuses import (
 from setpoint.server.storage.protocol import Encode
 
 MOST_BYTES: Final = 3 * 2**19  # of an object as it is stored: what etcd takes
-_MOST_TOLD: Final = 2**20  # characters of unknown fields: each text may hold a very long key
 _OTHER_NAMESPACE = "the namespace of the provided object does not match the namespace sent on the request"
 
 
@@ -53,7 +53,7 @@ def check_fields(decoded: Decoded, resource: Resource, options: WriteOptions) ->
 def _first(texts: Sequence[str]) -> list[str]:
     """Those that there is room for."""
     kept: list[str] = []
-    left = _MOST_TOLD
+    left = MOST_TOLD
     for one in texts:
         if left <= 0:
             break

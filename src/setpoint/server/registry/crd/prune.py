@@ -24,9 +24,9 @@ from setpoint.server.registry.crd.schemas import (
     items,
     properties,
 )
+from setpoint.server.statuses import MOST_TOLD
 
 _MOST_PATHS: Final = 100  # as many as are told of a built-in kind
-_MOST_CHARACTERS: Final = 2**20  # of all of them: each may hold a very long key
 
 # Changes the value in place, and gives the paths of what went, each from the value on; None for nothing.
 Prune = Callable[[Any], "list[str] | None"]
@@ -39,7 +39,7 @@ class Gone:
 
     def __init__(self) -> None:
         self.paths: list[str] = []
-        self._left = _MOST_CHARACTERS
+        self._left = MOST_TOLD  # each may hold a very long key
 
     def __repr__(self) -> str:
         return f"<Gone {len(self.paths)} paths>"
