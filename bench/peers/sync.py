@@ -2,7 +2,7 @@
 
 The limit is what curl needs to fetch the same bytes and throw them away.  For built-in kinds Go speaks
 protobuf; for custom resources nobody can.  Memory per object is what a program has made by the time it is
-settled, less what it makes for a single object.  The slow are given a quarter of the objects, a namespace of
+settled, less what it makes for a single object.  The slow are given an eighth of the objects, a namespace of
 its own, and their times are multiplied, but for what a single object takes.  Some keep what came and others
 what they made of it, so it is also measured what it costs to read everything once (``checked``), the way
 users read: typed, and with a copy for each reader where that is the default.
@@ -25,7 +25,7 @@ from bench.peers.rounds import Figures, Result, alternate, attempt, verify, whol
 from bench.peers.servers import PART, Expected, Real, Recorded, expected_of_recording, real, recorded
 
 OBJECTS: Final = 20_000
-SLOW: Final = 4
+SLOW: Final = 8
 RECORDED: Final = 100_000
 WHERE: Final = {kind: f"{path}/{PLURALS[kind]}" for kind, path in PATHS.items()}
 Single = tuple[Contestant, Figures | str]  # what one object costs it, or why that is not known
