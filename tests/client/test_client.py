@@ -659,15 +659,19 @@ async def test_closing_a_client_ends_its_watches() -> None:
         await watch.close()
 
 
-async def test_gzip_is_not_asked_for_where_nothing_passes_a_network() -> None:
+@pytest.mark.parametrize(("disabled", "wanted"), [(False, "gzip"), (True, "identity")])
+async def test_gzip_is_asked_for_unless_the_kubeconfig_says_otherwise(disabled: bool, wanted: str) -> None:
     asked = []
 
     async def app(request: Request) -> listen.Answer:
         asked.append(request.headers["Accept-Encoding"])
         return listen.Answer(404)
 
-    async with listen.serve(app, grace=0) as address, Client(Config(str(address))) as client:
+    async with (
+        listen.serve(app, grace=0) as address,
+        Client(Config(str(address), disable_compression=disabled)) as client,
+    ):
         with pytest.raises(errors.SetpointError):
             await client.get(Thing, "a")
     assert asked
-    assert set(asked) == {"identity"}
+    assert set(asked) == {wanted}

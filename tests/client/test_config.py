@@ -184,21 +184,6 @@ def test_a_kubeconfig_may_be_given_as_text_or_path(tmp_path: Path) -> None:
         assert (config.server, config.namespace) == ("https://dev.example:6443", "team-a")
 
 
-@pytest.mark.parametrize(
-    ("server", "said", "may_pack"),
-    [
-        ("https://10.0.0.1:6443", None, True),
-        ("https://127.0.0.1:6443", None, False),
-        ("https://127.0.0.1:6443", False, True),  # a tunnel that ends here
-        ("https://10.0.0.1:6443", True, False),
-    ],
-)
-def test_gzip_is_asked_for_across_a_network_unless_the_kubeconfig_says_otherwise(
-    server: str, said: bool | None, may_pack: bool
-) -> None:
-    assert Config(server, disable_compression=said).may_pack is may_pack
-
-
 def test_everything_a_kubeconfig_says_arrives(tmp_path: Path, authority: Authority, jane: Identity) -> None:
     (tmp_path / "token").write_text("t")
     cluster = {

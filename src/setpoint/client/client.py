@@ -154,7 +154,7 @@ class Client:
                     ssl_context=who.ssl_context if config.is_tls else None,
                     server_hostname=config.tls_server_name or None,
                     proxy=config.proxy(),
-                    may_pack=config.may_pack,
+                    may_pack=not config.disable_compression,
                 )
             )
         self._sender = Sender(transport, who, config.headers(), timeout, on_warning)

@@ -71,7 +71,7 @@ class Config:
     tls_server_name: str = ""
     insecure_skip_tls_verify: bool = False
     proxy_url: str = ""
-    disable_compression: bool | None = None  # None: where nothing passes a network
+    disable_compression: bool = False
     client_certificate: str = ""
     client_certificate_data: bytes = b""
     client_key: str = ""
@@ -104,13 +104,6 @@ class Config:
     def doing(self) -> str:
         """How errors about this config begin."""
         return f"use {self.origin}" if self.origin else "use the given Config"
-
-    @property
-    def may_pack(self) -> bool:
-        """Whether answers may come as gzip: on one machine, to pack takes longer than to copy."""
-        return not (
-            is_on_this_machine(self.server) if self.disable_compression is None else self.disable_compression
-        )
 
     @property
     def is_tls(self) -> bool:

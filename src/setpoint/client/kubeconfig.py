@@ -58,7 +58,7 @@ class Cluster(msgspec.Struct, frozen=True, rename="kebab"):
     certificate_authority: str = ""
     certificate_authority_data: str = ""
     proxy_url: str = ""
-    disable_compression: bool | None = None
+    disable_compression: bool = False
     extensions: list[Extension] = []
 
 

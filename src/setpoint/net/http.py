@@ -66,7 +66,7 @@ class Endpoint:
     server_hostname: str | None = None  # the name to ask for and to verify, where it is not the host's
     proxy: str | None = field(default=None, repr=False)  # may hold a password
     user_agent: str = "setpoint"
-    may_pack: bool = True  # whether gzip is asked for: more work for both, and fewer bytes on the way
+    may_pack: bool = True  # whether gzip is asked for
     max_body: int = 512 * 2**20
     connect_timeout: float = 30.0
 

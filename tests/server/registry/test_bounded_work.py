@@ -14,16 +14,19 @@ import pytest
 
 from setpoint.server.admission.cel import Scope
 from setpoint.server.admission.usage import pod_demand
+from setpoint.server.registry.conform import conform
 from setpoint.server.registry.crd import validate
 from setpoint.server.registry.crd.ratcheting import Correlated
 from setpoint.server.registry.crd.resource import CustomStrategy, resources_of
 from setpoint.server.registry.crd.signatures import Type
+from setpoint.server.registry.doubled import Doubled, plain
 from setpoint.server.registry.facts import type_of
 from setpoint.server.registry.flow import check_fields
 from setpoint.server.registry.managed.apply import apply
 from setpoint.server.registry.managed.managers import MOST_UPDATERS, track_update
 from setpoint.server.registry.managed.sets import Fields, ordered, union, union_of
 from setpoint.server.registry.managed.typed import misfits
+from setpoint.server.registry.paths import Path
 from setpoint.server.registry.requests import WriteOptions
 from setpoint.server.registry.resources import Decoded, Resource
 from setpoint.server.registry.validation import internals, texts
@@ -298,6 +301,7 @@ def test_numbers_of_any_length_are_read(digits: str) -> None:
 
 # ── Customs ─────────────────────────────────────────────────────────────────────────────────────────
 
+VERY_LONG = "k" * 1_500_000
 LONG = "k" * 100_000
 
 
@@ -336,15 +340,15 @@ def test_the_path_to_a_schema_counts_for_each_of_its_problems() -> None:
 
 
 def test_paths_are_written_out_only_for_what_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    written: list[validate.Path] = []
-    write = validate.Path.__str__
+    written: list[Path] = []
+    write = Path.__str__
 
-    def counted(path: validate.Path) -> str:
+    def counted(path: Path) -> str:
         if path.is_told:
             written.append(path)
         return write(path)
 
-    monkeypatch.setattr(validate.Path, "__str__", counted)
+    monkeypatch.setattr(Path, "__str__", counted)
     either = {"anyOf": [INT, TEXT], "oneOf": [INT, TEXT], "not": {"type": "number"}}
     schema = maps(lists(either))
     same = {"a": [1.5] * 1000}
@@ -386,6 +390,49 @@ def test_unknown_fields_below_a_long_key_are_told_in_bounded_length(schema: Obje
     assert many == {}
     assert read.unknown[0].startswith(f'unknown field "spec.{LONG}')
     assert sum(map(len, read.unknown)) < 2**20 + 2 * len(LONG)
+
+
+EMBEDDED = {
+    "type": "object",
+    "x-kubernetes-embedded-resource": True,
+    "x-kubernetes-preserve-unknown-fields": True,
+}
+
+
+def test_what_is_dropped_below_a_long_key_of_a_builtin_kind_is_found_in_time() -> None:
+    review = type_of("authorization.k8s.io", "v1", "SubjectAccessReview")
+    with within(SECONDS):
+        read = conform({"spec": {"extra": {VERY_LONG: ["x"] * (10 * MANY)}, "odd": 1}}, review)
+    assert read.unknown == ['unknown field "spec.odd"']
+
+
+def test_keys_that_stand_twice_below_a_long_key_are_told_in_time_and_in_bounded_length() -> None:
+    twice = Doubled([("a", 1)] * (10 * MANY))
+    with within(SECONDS):
+        value, told = plain({VERY_LONG: [0] * (10 * MANY) + [twice]})
+    assert value[VERY_LONG][-1] == {"a": 1}
+    assert told == [f'duplicate field "{VERY_LONG}[{10 * MANY}].a"']
+
+
+def test_objects_inside_an_object_below_a_long_key_are_read_and_judged_in_time() -> None:
+    wrong = [{"metadata": {"odd": 1, "name": "a/b"}} for _ in range(MANY)]
+    with within(SECONDS):
+        read = custom(maps(lists(EMBEDDED))).conform(thing(**{VERY_LONG: wrong}))
+        found = custom(maps(lists(EMBEDDED))).validate_create(read.object)
+    where = f"spec[{VERY_LONG}][0]"
+    assert read.unknown[0] == f'unknown field "{where}.metadata.odd"'
+    assert [one.path for one in found[:3]] == [
+        f"{where}.{name}" for name in ("apiVersion", "kind", "metadata.name")
+    ]
+    assert sum(map(len, read.unknown)) + sum(len(one.path) for one in found) < 2 * MOST + 8 * len(VERY_LONG)
+
+
+def test_sets_and_maps_below_a_long_key_are_judged_in_time() -> None:
+    sets = {**lists(INT), "x-kubernetes-list-type": "set"}
+    with within(SECONDS):
+        found = custom(maps(lists(sets))).validate_create(thing(**{VERY_LONG: [[1, 1]] * MANY}))
+    assert found[0].path == f"spec[{VERY_LONG}][0][1]"
+    assert sum(len(one.path) for one in found) < MOST + 2 * len(VERY_LONG)
 
 
 def unknown_fields() -> tuple[Decoded, Resource]:

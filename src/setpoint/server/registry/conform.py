@@ -31,11 +31,11 @@ from setpoint.server.registry import instants, quantities
 from setpoint.server.registry.bodies import go_kind
 from setpoint.server.registry.doubled import Doubled, plain
 from setpoint.server.registry.forms import LOOKS, are_resources, first_illegal, is_int32, recoded, zero
+from setpoint.server.registry.paths import Path, Told
 from setpoint.server.registry.resources import Decoded, Object
 from setpoint.server.registry.types import Field, Type
 from setpoint.server.statuses import StatusError, bad_request
 
-_MOST_TEXTS: Final = 100  # as many as Go collects
 _Check = Callable[[Any], bool]
 
 
@@ -52,10 +52,10 @@ def restore(obj: Object, type: Type) -> Decoded:  # noqa: A002
 
 
 def _mended(walk: _Walk, obj: Object, type: Type) -> Decoded:  # noqa: A002
-    done = walk.struct(obj, type, "", "")
+    done = walk.struct(obj, type, "", Path())
     if walk.wrong:
         raise WrongType(walk.wrong)
-    return Decoded(done, walk.texts)
+    return Decoded(done, walk.told.texts)
 
 
 def wrong_type(error: WrongType | str, kind: str, version: str) -> StatusError:
@@ -156,19 +156,19 @@ class _Walk:
     """One pass over a value that does not conform as it stands."""
 
     def __init__(self) -> None:
-        self.texts: list[str] = []
+        self.told = Told()
         self.wrong = ""  # the first wrong type; others are not said
         self._silent = 0  # inside types with a decoder of their own, which names nothing it drops
 
     # ``struct`` is the Go struct around a value, ``go`` the way to it as Go's errors write it, ``path`` as
     # fieldValidation writes it.
 
-    def struct(self, value: Any, type: Type, go: str, path: str) -> Any:  # noqa: A002
+    def struct(self, value: Any, type: Type, go: str, path: Path) -> Any:  # noqa: A002
         done: Object = {}
         name = type.name.rpartition(".")[2]
         for key, inner in _pairs(value):
             field = type.fields.get(key)
-            below = f"{path}.{key}" if path else key
+            below = path.child(key)
             if field is None:
                 self._note("unknown", below)
                 continue
@@ -183,7 +183,7 @@ class _Walk:
                 done[key] = _merged(done.get(key), made)
         return done
 
-    def _value(self, value: Any, type: Type, struct: str, go: str, path: str) -> Any:  # noqa: A002
+    def _value(self, value: Any, type: Type, struct: str, go: str, path: Path) -> Any:  # noqa: A002
         match type.form:
             case "struct":
                 if isinstance(value, dict):
@@ -215,22 +215,22 @@ class _Walk:
                     return value
         return self._wrong(value, type, struct, go)
 
-    def _list(self, value: list[Any], type: Type, struct: str, go: str, path: str) -> list[Any]:  # noqa: A002
+    def _list(self, value: list[Any], type: Type, struct: str, go: str, path: Path) -> list[Any]:  # noqa: A002
         item = type.item
         assert item is not None, f"{type.name} is a list of nothing"  # noqa: S101
         made = []
         for index, inner in enumerate(value):
-            one = zero(item) if inner is None else self._value(inner, item, struct, go, f"{path}[{index}]")
+            one = zero(item) if inner is None else self._value(inner, item, struct, go, path.key(index))
             made.append(None if one is _ABSENT else one)
         return made
 
-    def _map(self, value: Object, type: Type, struct: str, go: str, path: str) -> Object:  # noqa: A002
+    def _map(self, value: Object, type: Type, struct: str, go: str, path: Path) -> Object:  # noqa: A002
         item = type.item
         assert item is not None, f"{type.name} is a map of nothing"  # noqa: S101
         is_resources = type.name == "v1.ResourceList"
         made: Object = {}
         for key, inner in _pairs(value):
-            below = f"{path}.{key}"
+            below = path.child(key)
             if key in made and isinstance(value, Doubled):
                 self._note("duplicate", below)
             if inner is None:
@@ -242,7 +242,7 @@ class _Walk:
                 made[key] = None if one is _ABSENT else one
         return made
 
-    def _any(self, value: Any, type: Type, struct: str, go: str, path: str) -> Any:  # noqa: A002
+    def _any(self, value: Any, type: Type, struct: str, go: str, path: Path) -> Any:  # noqa: A002
         """Raw JSON stays as it is; a JSON schema or something simpler is looked into, without a word."""
         if type.item is None:
             return plain(value)[0]
@@ -254,7 +254,7 @@ class _Walk:
         finally:
             self._silent -= 1
 
-    def _simpler(self, value: Any, type: Type, struct: str, go: str, path: str) -> Any:  # noqa: A002
+    def _simpler(self, value: Any, type: Type, struct: str, go: str, path: Path) -> Any:  # noqa: A002
         schema = type.item
         assert schema is not None, f"{type.name} has no schema"  # noqa: S101
         match type.name.rpartition("Or")[2]:
@@ -293,10 +293,9 @@ class _Walk:
                 octets.append(one or 0)
         return base64.b64encode(octets).decode()
 
-    def _note(self, what: str, path: str) -> None:
-        text = f"{what} field {quoted(path)}"
-        if not self._silent and len(self.texts) < _MOST_TEXTS and text not in self.texts:
-            self.texts.append(text)
+    def _note(self, what: str, path: Path) -> None:
+        if not self._silent and not self.told.is_full:
+            self.told.add(f"{what} field {quoted(path.text)}")
 
     def _wrong(self, value: Any, type: Type, struct: str, go: str) -> Any:  # noqa: A002
         text = f"{_cannot(value, type)} Go struct field {struct}.{go} of type {_wanted(type)}"
@@ -309,11 +308,11 @@ class _Walk:
 class _Restoring(_Walk):
     """The same in the words of the converter: in the order of the type, and no further than the first."""
 
-    def struct(self, value: Any, type: Type, go: str, path: str) -> Any:  # noqa: A002
+    def struct(self, value: Any, type: Type, go: str, path: Path) -> Any:  # noqa: A002
         ordered = {name: value[name] for name in type.fields if name in value}
         return super().struct(ordered | value, type, go, path)
 
-    def _value(self, value: Any, type: Type, struct: str, go: str, path: str) -> Any:  # noqa: A002
+    def _value(self, value: Any, type: Type, struct: str, go: str, path: Path) -> Any:  # noqa: A002
         if type.form in ("int32", "int64") and isinstance(value, float) and value.is_integer():
             value = int(value)
         return super()._value(value, type, struct, go, path)

@@ -10,8 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from setpoint.server.golang import quoted
-
-_MOST_TEXTS = 100  # as many as Go collects
+from setpoint.server.registry.paths import Path, Told
 
 
 class Doubled(dict[str, Any]):
@@ -28,8 +27,8 @@ def plain(value: Any) -> tuple[Any, list[str]]:
     """The value without any of them, and ``duplicate field "spec.a"`` for each key that appeared twice."""
     if _is_plain(value):
         return value, []
-    texts: dict[str, None] = {}
-    return _plain(value, "", texts), list(texts)[:_MOST_TEXTS]
+    told = Told()
+    return _plain(value, Path(), told), told.texts
 
 
 def _is_plain(value: Any) -> bool:
@@ -39,15 +38,15 @@ def _is_plain(value: Any) -> bool:
     return all(map(_is_plain, value)) if value.__class__ is list else not isinstance(value, dict | list)
 
 
-def _plain(value: Any, path: str, texts: dict[str, None]) -> Any:
+def _plain(value: Any, path: Path, told: Told) -> Any:
     if isinstance(value, list):
-        return [_plain(inner, f"{path}[{index}]", texts) for index, inner in enumerate(value)]
+        return [_plain(inner, path.key(index), told) for index, inner in enumerate(value)]
     if not isinstance(value, dict):
         return value
     made: dict[str, Any] = {}
     for key, inner in value.pairs if isinstance(value, Doubled) else value.items():
-        below = f"{path}.{key}" if path else key
-        if key in made:
-            texts[f"duplicate field {quoted(below)}"] = None
-        made[key] = _plain(inner, below, texts)
+        below = path.child(key)
+        if key in made and not told.is_full:
+            told.add(f"duplicate field {quoted(below.text)}")
+        made[key] = _plain(inner, below, told)
     return made

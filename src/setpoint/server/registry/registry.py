@@ -409,7 +409,7 @@ class Registry:
             try:
                 return await self._create(fresh, ask, options, warnings, is_tracked=True)
             except StatusError as refused:
-                if refused.reason != "AlreadyExists":
+                if refused.reason != "AlreadyExists" or self.store.get(_place(ask)) is None:
                     raise  # else somebody was faster, and it is there to be changed
         return await self.change(ask, options, wanted, warnings, is_tracked=True)
 
@@ -537,6 +537,7 @@ class Registry:
         said = admitted.deletion_options(given)
         listed = await list_objects(self.store, ask, self._presented_all)
         for record in listed.records:
+            await asyncio.sleep(0)  # others are answered meanwhile, also where nothing is waited for
             place = record.place
             one = msgspec.structs.replace(ask, name=place.name, namespace=place.namespace)
             try:

@@ -7,7 +7,7 @@ resources cost nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from setpoint.api.selectors import label_key_errors, label_value_errors
@@ -17,27 +17,26 @@ from setpoint.server.registry.crd.schemas import (
     EMBEDDED,
     META,
     Schema,
-    child,
     extra,
     items,
-    key,
     properties,
     spine,
 )
 from setpoint.server.registry.crd.types import object_meta
 from setpoint.server.registry.emit import emit
+from setpoint.server.registry.paths import Path, Told
 from setpoint.server.registry.validation import texts
-from setpoint.server.statuses import FieldError
+from setpoint.server.registry.validation.found import Found
 
-# Changes a value at a path in place, and gives the paths of what went.  Raises ``WrongType``.
-Coerce = Callable[[Any, str], list[str]]
-Find = Callable[[Any, str], list[FieldError]]
+# Changes a value at a path in place, and tells the paths of what went.  Raises ``WrongType``.
+Coerce = Callable[[Any, Path, Told], None]
+Find = Callable[[Any, Path, Found], None]
 
 _PREFIX = 'unknown field "'
 
 
-def conform_metadata(holder: dict[str, Any], path: str = "metadata") -> list[str]:
-    """Make ``holder``'s metadata what ObjectMeta is; the paths of what went.  Raises ``WrongType``."""
+def conform_metadata(holder: dict[str, Any]) -> list[str]:
+    """Make ``holder``'s metadata what ObjectMeta is; what went from it.  Raises ``WrongType``."""
     found = holder["metadata"]
     if not isinstance(found, dict):
         said = {list: "array", str: "string", bool: "bool"}.get(type(found), "number")
@@ -48,7 +47,7 @@ def conform_metadata(holder: dict[str, Any], path: str = "metadata") -> list[str
     holder["metadata"] = emit(decoded.object, object_meta())
     if holder["metadata"].get("creationTimestamp", "") is None:
         del holder["metadata"]["creationTimestamp"]
-    return [f"{path}.{one[len(_PREFIX) : -1]}" for one in decoded.unknown]
+    return [one[len(_PREFIX) : -1] for one in decoded.unknown]
 
 
 _TEXTS = frozenset({"name", "namespace", "generateName", "uid", "resourceVersion"})
@@ -84,39 +83,42 @@ def coercer(schema: Schema) -> Coerce | None:
     rest, inner = extra(schema), items(schema)
     other, each = rest and coercer(rest), inner and coercer(inner)
 
-    def coerce(value: Any, path: str) -> list[str]:
-        gone: list[str] = []
+    def coerce(value: Any, path: Path, gone: Told) -> None:
         if type(value) is dict:
             if is_object:
-                gone += _coerced(value, path)
+                _coerce(value, path, gone)
             for name, below in known.items():
                 if name in value:
-                    gone += below(value[name], child(path, name))
+                    below(value[name], path.child(name), gone)
             if other:
                 for name, one in value.items():
                     if name not in known:
-                        gone += other(one, key(path, name))
+                        other(one, path.key(name), gone)
         elif type(value) is list and each:
             for place, one in enumerate(value):
-                gone += each(one, key(path, str(place)))
-        return gone
+                each(one, path.key(place), gone)
 
     return coerce
 
 
-def _coerced(value: dict[str, Any], path: str) -> list[str]:
+def _coerce(value: dict[str, Any], path: Path, gone: Told) -> None:
     for name in ("apiVersion", "kind"):
         if name in value and not isinstance(value[name], str):
-            raise WrongType(f"{child(path, name)}: Invalid value: {shown(value[name])}: must be a string")
+            where = path.child(name).text
+            raise WrongType(f"{where}: Invalid value: {shown(value[name])}: must be a string")
     if "metadata" not in value:
-        return []
+        return
     if value["metadata"] is None:
         value["metadata"] = {}
-    where = child(path, "metadata")
+    below = path.child("metadata")
     try:
-        return conform_metadata(value, where)
+        dropped = conform_metadata(value)
     except WrongType as error:
-        raise WrongType(f"{where}: Invalid value: {shown(value['metadata'])}: {error}") from None
+        raise WrongType(f"{below.text}: Invalid value: {shown(value['metadata'])}: {error}") from None
+    for one in dropped:
+        if gone.is_full:
+            break
+        gone.add(below.child(one).text)
 
 
 def embedded_errors(schema: Schema) -> Find | None:
@@ -128,77 +130,74 @@ def embedded_errors(schema: Schema) -> Find | None:
     rest, inner = extra(schema), items(schema)
     other, each = rest and embedded_errors(rest), inner and embedded_errors(inner)
 
-    def find(value: Any, path: str) -> list[FieldError]:
-        errors: list[FieldError] = []
+    def find(value: Any, path: Path, found: Found) -> None:
+        if found.is_full:
+            return
         if type(value) is dict:
             if is_object:
-                errors += object_errors(value, path)
+                _judge(value, path, found)
             for name, below in known.items():
                 if name in value:
-                    errors += below(value[name], child(path, name))
+                    below(value[name], path.child(name), found)
             if other:
                 for name, one in value.items():
                     if name not in known:
-                        errors += other(one, key(path, name))
+                        other(one, path.key(name), found)
         elif type(value) is list and each:
             for place, one in enumerate(value):
-                errors += each(one, key(path, str(place)))
-        return errors
+                each(one, path.key(place), found)
 
     return find
 
 
-def object_errors(value: dict[str, Any], path: str) -> list[FieldError]:
-    """What is wrong with the apiVersion, kind and metadata of an object inside an object."""
-    errors = [
-        FieldError("required", child(path, name)) for name in ("apiVersion", "kind") if name not in value
-    ]
-    for name, found in value.items():
-        where = child(path, name)
+def _judge(value: dict[str, Any], path: Path, found: Found) -> None:
+    """The apiVersion, kind and metadata of an object inside an object."""
+    for name in ("apiVersion", "kind"):
+        if name not in value:
+            found.required(path.child(name).text)
+    for name, said in value.items():
         if name not in META:
             continue
         if name == "metadata":
-            errors += _metadata_errors(found, where)
-        elif not isinstance(found, str):
-            errors.append(FieldError("invalid", where, "must be a string", found))
-        elif not found:
-            errors.append(FieldError("invalid", where, "must not be empty", found))
-        elif name == "apiVersion" and found.count("/") > 1:
-            errors.append(FieldError("invalid", where, f"unexpected GroupVersion string: {found}", found))
-        elif name == "kind" and (wrong := texts.label_1035(found.lower())):
+            _judge_metadata(said, path.child(name), found)
+        elif not isinstance(said, str):
+            found.invalid(path.child(name).text, said, "must be a string")
+        elif not said:
+            found.invalid(path.child(name).text, said, "must not be empty")
+        elif name == "apiVersion" and said.count("/") > 1:
+            found.invalid(path.child(name).text, said, f"unexpected GroupVersion string: {said}")
+        elif name == "kind" and (wrong := texts.label_1035(said.lower())):
             told = "may have mixed case, but should otherwise match: " + ",".join(wrong)
-            errors.append(FieldError("invalid", where, told, found))
-    return errors
+            found.invalid(path.child(name).text, said, told)
 
 
-def _metadata_errors(metadata: Any, path: str) -> list[FieldError]:
+def _judge_metadata(metadata: Any, path: Path, found: Found) -> None:
     holder = {"metadata": metadata}
     try:
         conform_metadata(holder)
     except WrongType as error:
-        return [FieldError("invalid", path, str(error), metadata)]
-    found: dict[str, Any] = holder["metadata"]
-    errors = [
-        FieldError("invalid", f"{path}.{word}", told, found[word])
-        for word in ("generateName", "name")
-        for told in texts.path_segment(found.get(word) or "")
-    ]
-    if namespace := found.get("namespace"):
-        errors += [
-            FieldError("invalid", f"{path}.namespace", told, namespace) for told in texts.label(namespace)
-        ]
-    for name, value in (found.get("labels") or {}).items():
-        errors += [FieldError("invalid", f"{path}.labels", told, name) for told in label_key_errors(name)]
-        errors += [FieldError("invalid", f"{path}.labels", told, value) for told in label_value_errors(value)]
-    for name in found.get("annotations") or {}:
-        wrong = label_key_errors(name.lower())
-        errors += [FieldError("invalid", f"{path}.annotations", told, name) for told in wrong]
-    for place, owner in enumerate(found.get("ownerReferences") or ()):
-        errors += [
-            FieldError("required", f"{path}.ownerReferences[{place}].{word}", "must not be empty")
-            for word in ("apiVersion", "kind", "name", "uid")
-            if not owner.get(word)
-        ]
-    for name in found.get("finalizers") or ():
-        errors += [FieldError("invalid", f"{path}.finalizers", told, name) for told in label_key_errors(name)]
-    return errors
+        found.invalid(path.text, metadata, str(error))
+        return
+    made: dict[str, Any] = holder["metadata"]
+
+    def tell(below: str, value: Any, details: Iterable[str]) -> None:
+        for detail in details:
+            if found.is_full:
+                break
+            found.invalid(path.below(below).text, value, detail)
+
+    for word in ("generateName", "name"):
+        tell(f".{word}", made.get(word), texts.path_segment(made.get(word) or ""))
+    if namespace := made.get("namespace"):
+        tell(".namespace", namespace, texts.label(namespace))
+    for name, value in (made.get("labels") or {}).items():
+        tell(".labels", name, label_key_errors(name))
+        tell(".labels", value, label_value_errors(value))
+    for name in made.get("annotations") or {}:
+        tell(".annotations", name, label_key_errors(name.lower()))
+    for place, owner in enumerate(made.get("ownerReferences") or ()):
+        for word in ("apiVersion", "kind", "name", "uid"):
+            if not owner.get(word) and not found.is_full:
+                found.required(path.below(f".ownerReferences[{place}].{word}").text, "must not be empty")
+    for name in made.get("finalizers") or ():
+        tell(".finalizers", name, label_key_errors(name))

@@ -13,17 +13,16 @@ from setpoint.server.registry.crd.schemas import (
     LIST_KEYS,
     LIST_TYPE,
     Schema,
-    child,
     extra,
     items,
-    key,
     properties,
     spine,
 )
-from setpoint.server.statuses import FieldError
+from setpoint.server.registry.paths import Path
+from setpoint.server.registry.validation.found import Found
 
-# Takes a value and its path.
-Find = Callable[[Any, str], list[FieldError]]
+# Takes a value, its path, and what was found so far.
+Find = Callable[[Any, Path, Found], None]
 
 
 def duplicates(schema: Schema) -> Find | None:
@@ -37,29 +36,33 @@ def duplicates(schema: Schema) -> Find | None:
     form = schema.get(LIST_TYPE)
     keys: list[str] = schema.get(LIST_KEYS) or []
 
-    def find(value: Any, path: str) -> list[FieldError]:
-        errors: list[FieldError] = []
+    def find(value: Any, path: Path, found: Found) -> None:
+        if found.is_full:
+            return
         if type(value) is dict:
             if other:
                 for name, one in value.items():
-                    errors += other(one, key(path, name))
+                    other(one, path.key(name), found)
             for name, below in known.items():
                 if name in value:
-                    errors += below(value[name], child(path, name))
+                    below(value[name], path.child(name), found)
         elif type(value) is list:
             if form == "set":
-                errors += [
-                    FieldError("duplicate", key(path, str(place)), value=value[place])
-                    for place in _repeated(value)
-                ]
+                _tell(value, path, found)
             elif form == "map":
-                errors += _repeated_keys(value, keys, path)
+                _tell_keys(value, keys, path, found)
             if each:
                 for place, one in enumerate(value):
-                    errors += each(one, key(path, str(place)))
-        return errors
+                    each(one, path.key(place), found)
 
     return find
+
+
+def _tell(values: list[Any], path: Path, found: Found) -> None:
+    for place in _repeated(values):
+        if found.is_full:
+            break
+        found.duplicate(path.key(place).text, values[place])
 
 
 def _repeated(values: list[Any]) -> list[int]:
@@ -74,10 +77,11 @@ def _repeated(values: list[Any]) -> list[int]:
     return found
 
 
-def _repeated_keys(values: list[Any], keys: list[str], path: str) -> list[FieldError]:
+def _tell_keys(values: list[Any], keys: list[str], path: Path, found: Found) -> None:
     for place, one in enumerate(values):
         if one is not None and type(one) is not dict:
             text = "must be an object for an array of list-type map"
-            return [FieldError("invalid", key(path, str(place)), text, one)]
+            found.invalid(path.key(place).text, one, text)
+            return
     named = [{name: one[name] for name in keys if name in one} if one else {} for one in values]
-    return [FieldError("duplicate", key(path, str(place)), value=named[place]) for place in _repeated(named)]
+    _tell(named, path, found)

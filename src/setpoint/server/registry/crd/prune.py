@@ -12,7 +12,7 @@ Not here: the metadata of the object and of objects inside it (``embedded.py``).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Any
 
 from setpoint.server.registry.crd.schemas import (
     EMBEDDED,
@@ -24,39 +24,16 @@ from setpoint.server.registry.crd.schemas import (
     items,
     properties,
 )
-from setpoint.server.statuses import MOST_TOLD
-
-_MOST_PATHS: Final = 100  # as many as are told of a built-in kind
+from setpoint.server.registry.paths import Told
 
 # Changes the value in place, and gives the paths of what went, each from the value on; None for nothing.
 Prune = Callable[[Any], "list[str] | None"]
 
 
-class Gone:
-    """The paths of what went, as many as are told."""
+class Gone(Told):
+    """The paths of what went."""
 
-    __slots__ = ("_left", "paths")
-
-    def __init__(self) -> None:
-        self.paths: list[str] = []
-        self._left = MOST_TOLD  # each may hold a very long key
-
-    def __repr__(self) -> str:
-        return f"<Gone {len(self.paths)} paths>"
-
-    @property
-    def is_full(self) -> bool:
-        """Whether nothing more is kept."""
-        return self._left <= 0 or len(self.paths) >= _MOST_PATHS
-
-    def add(self, path: str) -> None:
-        if not self.is_full:
-            self._left -= len(path)
-            self.paths.append(path)
-
-    def add_all(self, paths: Iterable[str]) -> None:
-        for one in paths:
-            self.add(one)
+    __slots__ = ()
 
     def add_below(self, step: str, paths: Iterable[str]) -> None:
         """What went from the value that is one step further."""
@@ -152,7 +129,7 @@ def _walker(
                 if (kind is dict or kind is list) and (found := each(one)):
                     gone = gone or Gone()
                     gone.add_below(f"[{index}]", found)
-        return None if gone is None else gone.paths
+        return None if gone is None else gone.texts
 
     return walk
 
@@ -167,4 +144,4 @@ def _prune_all(value: Any) -> list[str] | None:
         for index, one in enumerate(value):
             if found := _prune_all(one):
                 gone.add_below(f"[{index}]", found)
-    return gone.paths or None
+    return gone.texts or None

@@ -9,7 +9,7 @@ schema knows of what is stored.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -23,6 +23,7 @@ from setpoint.server.registry.crd.scale import Scaled
 from setpoint.server.registry.crd.schemas import Schema, properties
 from setpoint.server.registry.crd.types import type_of_schema
 from setpoint.server.registry.metadata import bump_generation
+from setpoint.server.registry.paths import Path, Told
 from setpoint.server.registry.resources import (
     Column,
     Decoded,
@@ -33,6 +34,7 @@ from setpoint.server.registry.resources import (
     Subresource,
 )
 from setpoint.server.registry.served import version_order
+from setpoint.server.registry.validation.found import Found
 from setpoint.server.statuses import FieldError
 
 _VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
@@ -218,13 +220,15 @@ class CustomStrategy(PlainStrategy):
         """Raises ``WrongType`` where metadata are not what they should be."""
         gone = prune.Gone()
         if obj.get("metadata") is not None:
-            gone.add_all(embedded.conform_metadata(obj))
+            gone.add_below("metadata", embedded.conform_metadata(obj))
         else:
             obj.pop("metadata", None)
         gone.add_all(sorted(self._prune(obj) or ()))
         if self._coerce is not None:
-            gone.add_all(sorted(self._coerce(obj, "")))
-        return Decoded(obj, [f'unknown field "{one}"' for one in gone.paths])
+            inside = Told()
+            self._coerce(obj, Path(), inside)
+            gone.add_all(sorted(inside.texts))
+        return Decoded(obj, [f'unknown field "{one}"' for one in gone.texts])
 
     def default(self, obj: Object) -> None:
         if self._fill is not None:
@@ -289,9 +293,8 @@ class CustomStrategy(PlainStrategy):
             errors += validate.field_errors(validate.problems(self._schema, obj))
         if self.scaled is not None:
             errors += self.scaled.errors(obj)
-        errors += self._embedded_errors(obj)
-        if self._duplicates is not None:
-            errors += self._duplicates(obj, "")
+        errors += _found(self._embedded, obj)
+        errors += _found(self._duplicates, obj)
         return self._with_rules(errors, obj, None, None)
 
     def validate_update(self, new: Object, old: Object, subresource: str) -> list[FieldError]:
@@ -308,13 +311,9 @@ class CustomStrategy(PlainStrategy):
                 errors += validate.field_errors(validate.problems(self._schema, new, correlated=correlated))
             if self.scaled is not None:
                 errors += self.scaled.errors(new)
-            errors += self._embedded_errors(new)
-        if (
-            self._duplicates is not None
-            and (found := self._duplicates(new, ""))
-            and not self._duplicates(old, "")
-        ):
-            errors += found
+            errors += _found(self._embedded, new)
+        if (doubled := _found(self._duplicates, new)) and not _found(self._duplicates, old):
+            errors += doubled
         return self._with_rules(errors, new, old, correlated)
 
     def _kind_errors(self, obj: Object) -> list[FieldError]:
@@ -331,9 +330,6 @@ class CustomStrategy(PlainStrategy):
             return []
         below = correlated.key("status")
         return validate.field_errors(validate.problems(schema, new["status"], correlated=below), "status")
-
-    def _embedded_errors(self, obj: Object) -> list[FieldError]:
-        return [] if self._embedded is None else self._embedded(obj, "")
 
     def _with_rules(
         self, errors: list[FieldError], new: Object, old: Object | None, correlated: Correlated | None
@@ -372,6 +368,13 @@ def _scaled(scale: dict[str, Any] | None) -> Scaled | None:
     return Scaled(
         scale["specReplicasPath"], scale["statusReplicasPath"], scale.get("labelSelectorPath") or ""
     )
+
+
+def _found(find: Callable[[Any, Path, Found], None] | None, obj: Object) -> list[FieldError]:
+    found = Found()
+    if find is not None:
+        find(obj, Path(), found)
+    return found.errors
 
 
 def _without_metadata(obj: Object) -> Object:

@@ -32,6 +32,8 @@ from setpoint.server.registry.crd.schemas import (
     properties,
 )
 from setpoint.server.registry.crd.structural import structural_errors, unsupported_word
+from setpoint.server.registry.paths import Path, Told
+from setpoint.server.registry.validation.found import Found
 from setpoint.server.statuses import FieldError, unsupported
 
 _TYPES: Final = ("array", "boolean", "integer", "number", "object", "string")
@@ -394,12 +396,14 @@ def _value_errors(schema: Schema, value: Any, path: str, *, is_root: bool) -> li
     coerce, look = embedded.coercer(schema), embedded.embedded_errors(schema)
     if coerce is not None and look is not None:
         try:
-            coerce(copied(value), path)
+            coerce(copied(value), Path(step=path), Told())
         except WrongType as error:
             where, _, told = str(error).partition(": ")
             return [*found, FieldError("invalid", where, told.removeprefix("Invalid value: "))]
-        if wrong := look(value, path):
-            return found + wrong
+        inside = Found()
+        look(value, Path(step=path), inside)
+        if inside.errors:
+            return found + inside.errors
     if wrong := validate.field_errors(validate.problems(schema, value), path):
         return found + wrong
     rules = cel.rules(schema, is_root=is_root) if cel.has_rules(schema) else None

@@ -19,6 +19,7 @@ from setpoint.server.registry.crd.formats import checker, is_recognized
 from setpoint.server.registry.crd.patterns import BadPattern, compiled
 from setpoint.server.registry.crd.ratcheting import Correlated
 from setpoint.server.registry.crd.schemas import INT_OR_STRING, Schema, extra, items, properties
+from setpoint.server.registry.paths import Path
 from setpoint.server.registry.validation.found import EACH, MOST
 from setpoint.server.statuses import FieldError, unsupported
 
@@ -28,40 +29,6 @@ _INT32: Final = (-(2**31), 2**31 - 1)
 _FLOAT32: Final = 3.4028234663852886e38
 
 Complaint = Literal["type", "required", "enum", "too long", "too many", "invalid", "loose"]
-
-
-class Path:
-    """Where a value stands; its text is made when asked for."""
-
-    __slots__ = ("above", "is_empty", "is_told", "step")
-
-    def __init__(self, above: Path | None = None, step: str = "", *, is_told: bool = True) -> None:
-        self.above = above
-        self.step = step
-        self.is_empty: bool = not step and (above is None or above.is_empty)
-        self.is_told = is_told
-
-    def __repr__(self) -> str:
-        return f"<Path {self}>"
-
-    def __str__(self) -> str:
-        steps: list[str] = []
-        at: Path | None = self
-        while at is not None:
-            steps.append(at.step)
-            at = at.above
-        return "".join(reversed(steps))
-
-    def below(self, step: str) -> Path:
-        return Path(self, step) if self.is_told else _SILENT
-
-    def silent(self) -> Path:
-        """In its place where what is found may be thrown away: that something is wrong, and not where."""
-        return _SILENT_ROOT if self.is_empty else _SILENT
-
-
-_SILENT_ROOT: Final = Path(is_told=False)
-_SILENT: Final = Path(step="…", is_told=False)
 
 
 class Problem(NamedTuple):
@@ -121,7 +88,7 @@ def field_errors(found: list[Problem], path: str = "") -> list[FieldError]:
 
 
 def _field_error(problem: Problem, base: str) -> FieldError:
-    name = str(problem.path).removeprefix(".")
+    name = problem.path.text
     path = (f"{base}.{name}" if base else name) if name else base
     path = path or "<nil>"
     match problem.what:
