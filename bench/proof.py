@@ -1,4 +1,4 @@
-"""What one plan of the proof costs: an operator with three children, every single fault of five classes.
+"""What one plan of the proof costs: an operator with three children, every single fault of six classes.
 
 A plan is a whole run: a server, an operator, four steps of a user, a fault, and the looks that show that
 nothing stirs.  The yardstick is the same run without a fault.  Nothing may fail, and every fault must strike.

@@ -89,6 +89,7 @@ WORKS: Final[dict[str, tuple[str, list[Column]]]] = {
         [
             ("p50_milliseconds", "p50 ms", ".1f", True),
             ("p99_milliseconds", "p99 ms", ".1f", True),
+            ("answered_p99_milliseconds", "the write itself, p99 ms", ".1f", False),
             ("cpu_microseconds_per_change", "CPU µs/change", ".0f", True),
             _SETTLED,
         ],

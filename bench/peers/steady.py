@@ -2,6 +2,10 @@
 
 From the moment before the change is sent until the reconcile for it begins: the API server's own time is in
 it, and the same for all.  The reconcile itself does nothing but look at the clock.
+
+What else the machine does shows in the slowest of a hundred first.  So it is also measured how long the
+server takes to answer each change: where that says that it was held up, whoever was watching, the turn is
+taken once more, and the calmer of the two counts.
 """
 
 from __future__ import annotations
@@ -27,6 +31,7 @@ OBJECTS: Final = 10_000
 PER_SECOND: Final = 100
 SECONDS: Final = 10
 WORKERS: Final = 10
+CALM: Final = 10.0  # milliseconds in which the server answers 99 of 100 changes, where nobody holds it up
 CHANGERS: Final = 4  # connections, so that one slow write does not hold up the next
 
 
@@ -36,11 +41,20 @@ def run(count: int = OBJECTS, seconds: int = SECONDS) -> list[Result]:
         namespace = f"bench-{secrets.token_hex(4)}"
         server.load_webapps(namespace, count)
         turns: dict[str, Callable[[], Figures]] = {
-            each.name: partial(live, each, server, namespace, count, seconds)
+            each.name: partial(calm, each, server, namespace, count, seconds)
             for each in present(CONTESTANTS)
             if not each.asked
         }
-        return alternate("steady", f"{count:,} WebApps, {PER_SECOND} changes a second", turns)
+        case = f"{count:,} WebApps, {PER_SECOND} changes a second"
+        return alternate("steady", case, turns)
+
+
+def calm(contestant: Contestant, server: Real, namespace: str, count: int, seconds: int) -> Figures:
+    first = live(contestant, server, namespace, count, seconds)
+    if first["answered_p99_milliseconds"] <= CALM:
+        return first
+    second = live(contestant, server, namespace, count, seconds)
+    return min(first, second, key=lambda figures: figures["answered_p99_milliseconds"])
 
 
 def live(contestant: Contestant, server: Real, namespace: str, count: int, seconds: int) -> Figures:
@@ -71,6 +85,7 @@ def live(contestant: Contestant, server: Real, namespace: str, count: int, secon
     return {
         "p50_milliseconds": median(late.values()),
         "p99_milliseconds": quantiles(late.values(), n=100)[-1],
+        "answered_p99_milliseconds": quantiles(changes.answered, n=100)[-1],
         "cpu_microseconds_per_change": run.cpu("synced", "done") / events * 1e6,
         "settled_megabytes": run.marks["settled"].resident / 2**20,
     }
@@ -90,6 +105,7 @@ class Changes:
         self._path = f"/apis/{objects.GROUP}/v1/namespaces/{namespace}/webapps"
         self._errors: list[Exception] = []
         self.sent: set[str] = set()
+        self.answered: list[float] = []  # after so many milliseconds
 
     def start(self) -> list[Thread]:
         began = time.monotonic() + 0.5
@@ -118,5 +134,6 @@ class Changes:
         connection.request("PATCH", path, body, {"Content-Type": "application/merge-patch+json"})
         answer = connection.getresponse()
         said = answer.read()
+        self.answered.append((time.time_ns() - int(image)) / 1e6)
         if answer.status != http.client.OK:
             raise RuntimeError(f"PATCH {path}: {answer.status} {said.decode()}")

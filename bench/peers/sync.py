@@ -44,7 +44,6 @@ CONTESTANTS: Final = [
     Contestant("controller-runtime, metadata", _GO, _METADATA),
     Contestant("kube-rs, typed", "kube_rs", _TYPED | {"list": "pages"}),
     Contestant("kube-rs, typed, streamed", "kube_rs", _TYPED | {"list": "stream"}),
-    Contestant("kube-rs, dynamic", "kube_rs", _UNSTRUCTURED | {"list": "pages"}),
     Contestant("kopf", "kopf", _TYPED | {"namespace": PART}, slow=SLOW),
     Contestant("kubernetes informer", "kubernetes", _TYPED | {"namespace": PART}, slow=SLOW),
 ]

@@ -78,6 +78,15 @@ def test_what_the_server_has_no_longer_is_not_seen_while_it_is_on_its_way_out() 
         assert write.is_seen(ALL, snapshot("a", 9, uid="second"), "9")
 
 
+def test_a_store_that_is_older_than_a_deleted_object_has_yet_to_bring_it() -> None:
+    write = Write(at=0, deleted="first", is_gone=True, existed_at="7")
+    assert not write.is_seen(ALL, None, "6")
+    assert write.is_seen(ALL, None, "7")
+    assert not write.is_seen(ALL, snapshot("a", 7, uid="first"), "8")
+    assert write.is_seen(ALL, snapshot("a", 8, uid="second"), "8")
+    assert write.is_seen(WEB, None, "6")  # it need not come
+
+
 def test_an_object_made_and_deleted_is_seen_to_be_gone_only_after_it_was_made() -> None:
     writes = Writes()
     writes.wrote(GVK, A, "5", at=0)

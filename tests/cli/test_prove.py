@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -26,6 +27,7 @@ def test_an_operator_that_survives_is_told_so(operator: Path) -> None:
     ran = invoke("prove", str(operator), "--only", "E2", "--budget", "20s")
     assert ran.exit_code == 0, ran.output
     assert "ok cats" in ran.output
+    assert re.search(r"^(\d+) of \1 single-fault plans tried$", ran.output, re.MULTILINE), ran.output
 
 
 def test_what_fails_is_told_kept_and_can_be_replayed(operator: Path, tmp_path: Path) -> None:
@@ -35,7 +37,10 @@ def test_what_fails_is_told_kept_and_can_be_replayed(operator: Path, tmp_path: P
     assert ran.exit_code == 1, ran.output
     assert "FAIL O3" in ran.output
     assert "<failure" in junit.read_text()
+    assert "report = replay(make, " in junit.read_text(), "whoever has but that can run it again"
     assert "<table>" in page.read_text()
+    assert "replay(make, " not in ran.output, "where there is a file that says it"
+    assert "repro:  setpoint replay .setpoint/proof/cats-O3-E3-1.json" in ran.output
     (kept, *_) = sorted((tmp_path / ".setpoint" / "proof").glob("*.json"))
     again = invoke("replay", str(kept))
     assert again.exit_code == 1, again.output

@@ -327,6 +327,18 @@ async def test_a_token_is_given_and_not_shown() -> None:
     assert "canary" not in str(raised.value)
 
 
+async def test_a_token_is_bound_to_an_object_in_either_form() -> None:
+    answer = {"status": {"token": "t", "expirationTimestamp": "2026-01-01T00:00:00Z"}}
+    peer = answering(Reply(201, answer), Reply(201, answer))
+    client = Client(transport=peer)
+    await client.create_token("builder", bound_to=Secret(metadata=ObjectMeta(name="s", uid="u")))
+    secret = {"apiVersion": "v1", "kind": "Secret", "name": "s"}
+    assert peer.sent()["spec"]["boundObjectRef"] == {**secret, "uid": "u"}
+    plain = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}
+    await client.create_token("builder", bound_to=plain)
+    assert peer.sent()["spec"]["boundObjectRef"] == secret
+
+
 # Failures
 
 

@@ -35,6 +35,7 @@ KINDS = {
     "Namespace": "v1",
     "ConfigMap": "v1",
     "ServiceAccount": "v1",
+    "Secret": "v1",
     "Event": "v1",
     "Endpoints": "v1",
     "EndpointSlice": "discovery.k8s.io/v1",
@@ -54,6 +55,7 @@ CONTROLLERS = [
     "resourcequota-controller",
     "root-ca-certificate-publisher-controller",
     "serviceaccount-controller",
+    "serviceaccount-token-controller",
 ]
 
 
@@ -90,6 +92,8 @@ def state_of(obj: Wire) -> object:
             keys = ("type", "status", "reason", "message")
             told = [[each[key] for key in keys] for each in status.get("conditions", ())]
             return status.get("phase"), told, deleted
+        case "Secret":
+            return obj["type"], sorted(obj.get("data") or ()), sorted(metadata["annotations"]), deleted
         case "Event":
             return obj.get("type"), obj.get("reason"), obj.get("message")
         case "Endpoints":
@@ -190,9 +194,25 @@ class Story:
         await self._client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "box"}})
         await self._until("ServiceAccount", "default")
         await self._until("ConfigMap", "kube-root-ca.crt")
-        for part in (self._services, self._budgets, self._quota, self._volumes, self._garbage):
+        parts = self._tokens, self._services, self._budgets, self._quota, self._volumes, self._garbage
+        for part in parts:
             await part()
         await self._end()
+
+    async def _tokens(self) -> None:
+        metadata: Wire = {"name": "robot", "namespace": "box"}
+        await self._client.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
+        for name in ("robot", "nobody"):
+            annotations = {"kubernetes.io/service-account.name": name}
+            metadata = {"name": name, "namespace": "box", "annotations": annotations}
+            kind = "kubernetes.io/service-account-token"
+            await self._client.create(
+                {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": kind}
+            )
+        await self._until("Secret", "robot", lambda it: "token" in (it.get("data") or {}))
+        await self._until_gone("Secret", "nobody", namespace="box")
+        await self._delete("ServiceAccount", "robot")
+        await self._until_gone("Secret", "robot", namespace="box")
 
     async def _services(self) -> None:
         ports = [{"name": "http", "port": 80, "targetPort": "http"}]

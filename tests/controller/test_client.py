@@ -68,7 +68,12 @@ DRY = "/x?dryRun=All"
         (call("update", subresource="status"), answer(resourceVersion="7"), [Wrote(WEB, "7")]),
         (call("patch", subresource="scale"), answer(resourceVersion="7"), [Wrote(WEB, "7")]),
         (call("delete"), GONE, [Deleted(WEB, "u1", is_gone=True)]),
-        (call("delete"), answer(resourceVersion="7", uid="u1"), [Deleted(WEB, "u1")]),
+        (
+            call("delete", body=b'{"preconditions":{"resourceVersion":"7"}}'),
+            GONE,
+            [Deleted(WEB, "u1", is_gone=True, existed_at="7")],
+        ),
+        (call("delete"), answer(resourceVersion="7", uid="u1"), [Deleted(WEB, "u1", existed_at="7")]),
         (call("delete"), STATUS, [Unclear(WEB)]),
         (call("deletecollection", key=Key("shop", "")), TWO, [Deleted(Key("shop", n), n) for n in "ab"]),
         (call("create", subresource="eviction"), STATUS, [Unclear(WEB)]),
@@ -77,7 +82,7 @@ DRY = "/x?dryRun=All"
         (
             call("update"),
             answer(resourceVersion="7", uid="u1", deletionTimestamp="2026", deletionGracePeriodSeconds=0),
-            [Deleted(WEB, "u1", is_gone=True)],
+            [Deleted(WEB, "u1", is_gone=True, existed_at="7")],
         ),
         (
             call("update"),

@@ -487,14 +487,15 @@ def disowned(*, wrong: bool) -> Subject:
 
 def forgets(*, wrong: bool) -> Subject:
     async def reconcile(widget: Widget, ctx: Context) -> None:
-        if widget.status.done == widget.spec.text:
+        done = widget.spec.text, widget.metadata.uid or ""  # of this one, and not of its namesake
+        if (widget.status.done, widget.status.id) == done:
             return
         try:
             await ctx.apply(child(widget, text=widget.spec.text))
         except ApiError:
             if not wrong:
                 raise
-        widget.status.done = widget.spec.text
+        widget.status.done, widget.status.id = done
 
     return operator_of(reconcile, owns=False)
 
@@ -571,6 +572,7 @@ GADGET = {
     "spec": {"text": "a"},
 }
 OBSERVED = (
+    config_map("x"),  # which a fresh start does not have: there is none to hold it against (O4)
     Create(GADGET),
     Change(API, "Gadget", "g", {"spec": {"text": "b"}}),
     Delete(API, "Gadget", "g"),
@@ -623,6 +625,7 @@ NEEDED: tuple[Mutant, ...] = (
         ("O1",),
         only_owned,
         steps=(create(), Pass(5), delete()),
+        is_warned=True,
     ),
     Mutant("O9", "marks as done what it has not done", "I1", ("O9",), marks, steps=OBSERVED),
     Mutant("O13", "is for objects that nobody makes", "none", ("O13",), idle),

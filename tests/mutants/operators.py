@@ -69,6 +69,7 @@ class Mutant:
     steps: tuple[Step, ...] = LIFE
     at_most: tuple[tuple[str, int], ...] = ()
     breaking: Callable[[], AbstractContextManager[None]] = nullcontext  # what is wrong with Setpoint itself
+    is_warned: bool = False  # a warning is all it gets: it takes more than an operator must bear to show it
 
     def __str__(self) -> str:
         return self.number
@@ -750,15 +751,20 @@ def gives_up(*, wrong: bool) -> Subject:
         if widget.status.done == widget.spec.text or widget.status.phase == "Failed":
             return
         begun, name = widget.status.attempts, widget.metadata.name or ""
+        version = widget.metadata.resource_version  # not of one that has come to bear its name
+
+        async def note(**status: Any) -> str | None:
+            patch = MergePatch({"metadata": {"resourceVersion": version}, "status": status})
+            noted = ctx.client.patch(Widget, name, patch, namespace="default", subresource="status")
+            return (await noted).metadata.resource_version
+
         if wrong and widget.status.id != process:
             if begun >= 2:
                 widget.status.phase = "Failed"
                 return
-            patch = MergePatch({"status": {"id": process, "attempts": begun + 1}})
-            await ctx.client.patch(Widget, name, patch, namespace="default", subresource="status")
+            version = await note(id=process, attempts=begun + 1)
         await ctx.apply(child(widget, text=widget.spec.text))
-        patch = MergePatch({"status": {"done": widget.spec.text, "id": "", "attempts": 0}})
-        await ctx.client.patch(Widget, name, patch, namespace="default", subresource="status")
+        await note(done=widget.spec.text, id="", attempts=0)
 
     return operator_of(reconcile, owns=False)
 
@@ -841,6 +847,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant("I2c", "what is deleted is taken for gone", "I2", ("O3",), replaces),
     Mutant("16", "writes on when the lease is lost", "L1", ("O12",), works_on),
+    Mutant("L1", "what another leader began is taken for done", "L1", ("O4",), marked_before),
     Mutant("18", "an owner in another namespace", "none", ("O8", "O1"), elsewhere),
     Mutant(
         "19",

@@ -32,8 +32,9 @@ class Row:
 
     @property
     def oracle(self) -> str:
-        """Which of those it names found it; "" for none."""
-        found = [finding.oracle for failure in self.killed.failures for finding in failure.findings]
+        """Which of those it names found it, and not by a mere warning where more can be said; "" for none."""
+        failures = self.killed.failures if self.mutant.is_warned else self.killed.alarms
+        found = [finding.oracle for failure in failures for finding in failure.findings]
         return next((oracle for oracle in found if oracle in self.mutant.oracles), "")
 
     @property

@@ -64,7 +64,9 @@ def test_a_small_piece_that_holds_much_is_not_unpacked_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "packed", [b"nope", gzip.compress(b"x") + b"nope", gzip.compress(b"xx")[:-8] + bytes(8)]
+    "packed",
+    [b"nope", gzip.compress(b"x") + b"nope", gzip.compress(b"xx")[:-8] + bytes(8)],
+    ids=["no", "no more", "not whole"],
 )
 def test_what_is_not_gzip_is_said_to_be_none(packed: bytes) -> None:
     with pytest.raises(NotGzip):

@@ -398,7 +398,7 @@ def _converted(request: Json) -> Json:
     return {"convertedObjects": made, "result": {"status": "Success"}}
 
 
-async def _served(server: ApiServer, target: str) -> None:
+async def served(server: ApiServer, target: str) -> None:
     async with asyncio.timeout(10):
         while (await ask_text(server, target))[0] != 200:  # it is served a moment later
             await asyncio.sleep(0)
@@ -417,7 +417,7 @@ async def test_a_list_in_another_version_is_converted_at_once(tmp_path: Path) ->
         hooks.answer = _converted
         await made(server, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", _definition(hooks))
         old, new = (f"/apis/example.com/{version}/namespaces/default/sizes" for version in ("v1", "v2"))
-        await _served(server, new)
+        await served(server, new)
         for name in ("a", "b"):
             body = {"apiVersion": "example.com/v1", "kind": "Size", "metadata": {"name": name}}
             await made(server, old, {**body, "spec": {"size": 3}})
@@ -435,7 +435,7 @@ async def test_a_watch_in_another_version_says_that_it_cannot_convert(tmp_path: 
         hooks.answer = lambda _: {"result": {"status": "Failed", "message": "not today"}}
         await made(server, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", _definition(hooks))
         old, new = (f"/apis/example.com/{version}/namespaces/default/sizes" for version in ("v1", "v2"))
-        await _served(server, new)
+        await served(server, new)
         body = {"apiVersion": "example.com/v1", "kind": "Size", "metadata": {"name": "a"}}
         await made(server, old, {**body, "spec": {"size": 3}})
         status, lines = await ask_text(server, f"{new}?watch=true&resourceVersion=0&timeoutSeconds=5")
@@ -526,7 +526,7 @@ async def _open_kind(server: ApiServer) -> None:
     spec = {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]}
     definition = {"metadata": {"name": "opens.example.com"}, "spec": spec}
     await made(server, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
-    await _served(server, _OPEN)
+    await served(server, _OPEN)
 
 
 async def _changed_by(server: ApiServer, mutation: Json, **more: Any) -> None:

@@ -151,7 +151,7 @@ def test_a_test_whose_fault_did_not_strike_has_failed(pytester: pytest.Pytester)
     told.assert_outcomes(passed=1, failed=1)
     told.stdout.fnmatch_lines(
         [
-            "E*what it waits for did not happen: crash before apply configmaps default/t #7 *",
+            "E*what it waits for did not happen, or was refused: crash before apply configmaps *",
             "*what happened in*",
         ]
     )
@@ -225,6 +225,31 @@ def test_each_test_has_a_cluster_of_its_own(pytester: pytest.Pytester) -> None:
     def test_it(cluster, number):
         assert cluster.list(ConfigMap) == []
         cluster.create(ConfigMap(metadata=ObjectMeta(name="c")))
+    """,
+    )
+    pytester.runpytest("--strict-markers").assert_outcomes(passed=2)
+
+
+def test_a_mark_has_each_operator_run_several_times(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        OPERATOR,
+        """
+    import pytest
+    from setpoint.testing.proof import At, Overlap
+
+    AT = At("apply configmaps default/t")
+
+    @pytest.mark.cluster(replicas=2)
+    def test_two(cluster, operator, fault):
+        operator(make)
+        fault(Overlap(at=AT))
+        cluster.create(thing())
+        assert cluster.get(ConfigMap, "t")
+
+    def test_one(operator, fault):
+        operator(make)
+        with pytest.raises(ValueError, match="replicas=2"):
+            fault(Overlap(at=AT))
     """,
     )
     pytester.runpytest("--strict-markers").assert_outcomes(passed=2)

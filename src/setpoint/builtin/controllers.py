@@ -31,6 +31,7 @@ from setpoint.builtin import (
     quota,
     replicasets,
     statefulsets,
+    tokens,
     volumes,
     volumes_protection,
 )
@@ -59,6 +60,7 @@ CONTROLLERS: Final[Mapping[str, Callable[[Parts], object]]] = {
     "resourcequota-controller": quota.add_to,
     "root-ca-certificate-publisher-controller": accounts.add_publisher_to,
     "serviceaccount-controller": accounts.add_accounts_to,
+    "serviceaccount-token-controller": tokens.add_to,
     "statefulset-controller": statefulsets.add_to,
     "ttl-after-finished-controller": jobs_ttl.add_to,
 }

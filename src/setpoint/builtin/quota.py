@@ -97,13 +97,14 @@ class Quotas:
             there = await self._client.list(Pod, namespace=namespace)
             meant = [quota_usage.pod_usage(each) for each in there if quota_usage.in_scopes(quota, each)]
             found |= quota_usage.total(pods, meant)
-        is_scoped = quota_usage.has_scopes(quota)  # scopes are of pods: of all else, nothing is meant
         if services:
+            is_scoped = quota_usage.has_scopes(quota)  # scopes are of pods and claims: no Service is in one
             listed = [] if is_scoped else await self._client.list(Service, namespace=namespace)
             found |= quota_usage.total(services, map(quota_usage.service_usage, listed))
         if claims:
-            asked = [] if is_scoped else await self._client.list(PersistentVolumeClaim, namespace=namespace)
-            found |= quota_usage.total(claims, map(quota_usage.claim_usage, asked))
+            asked = await self._client.list(PersistentVolumeClaim, namespace=namespace)
+            counted = [quota_usage.claim_usage(each) for each in asked if quota_usage.in_scopes(quota, each)]
+            found |= quota_usage.total(claims, counted)
         return found
 
     async def _count(self, group: str, plural: str, namespace: str) -> int:

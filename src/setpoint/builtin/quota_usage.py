@@ -4,7 +4,7 @@ The names are those of Kubernetes: ``pods``, ``requests.cpu`` (also ``cpu``), ``
 ``services.nodeports``, ``requests.storage``, ``<class>.storageclass.storage.k8s.io/…`` and, for any kind,
 ``count/<plural>.<group>``.  A pod that has ended uses nothing but its ``count/pods``.
 
-Where a quota has scopes, only pods of all of them count.
+Where a quota has scopes, only pods, or claims, of all of them count.
 """
 
 from __future__ import annotations
@@ -13,17 +13,21 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from setpoint.api.quantity import Quantity
+from setpoint.api.scopes import is_meant
 from setpoint.kube.core.v1 import (
     Container,
     PersistentVolumeClaim,
     Pod,
+    PodSpec,
     ResourceQuota,
     ScopedResourceSelectorRequirement,
     Service,
 )
 
 COUNT: Final = "count/"
+_COUNT_PODS, _COUNT_CLAIMS = "count/pods", "count/persistentvolumeclaims"  # which scopes choose from
 _CLASS: Final = ".storageclass.storage.k8s.io/"
+_OLD_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 _COMPUTE: Final = {"cpu", "memory", "ephemeral-storage"}
 _SERVICES: Final = {"services", "services.nodeports", "services.loadbalancers"}
 OBJECTS: Final = {  # names from before count/
@@ -38,6 +42,8 @@ Usage = dict[str, Quantity]
 
 def counted_resource(name: str) -> tuple[str, str] | None:
     """The group and plural whose objects a name counts, if it does no more than that."""
+    if name in (_COUNT_PODS, _COUNT_CLAIMS):
+        return None
     if name.startswith(COUNT):
         plural, _, group = name.removeprefix(COUNT).partition(".")
         return group, plural
@@ -45,7 +51,8 @@ def counted_resource(name: str) -> tuple[str, str] | None:
 
 
 def is_of_pods(name: str) -> bool:
-    return name == "pods" or name in _COMPUTE or name.partition(".")[0] in ("requests", "limits")
+    is_compute = name in _COMPUTE or name.partition(".")[0] in ("requests", "limits")
+    return is_compute or name in ("pods", _COUNT_PODS)
 
 
 def is_of_services(name: str) -> bool:
@@ -53,18 +60,19 @@ def is_of_services(name: str) -> bool:
 
 
 def is_of_claims(name: str) -> bool:
-    return name in ("persistentvolumeclaims", "requests.storage") or _CLASS in name
+    return name in ("persistentvolumeclaims", "requests.storage", _COUNT_CLAIMS) or _CLASS in name
 
 
 # ---- pods ------------------------------------------------------------------------------------------
 
 
 def pod_usage(pod: Pod) -> Usage:
-    """What a pod uses; nothing once it has ended."""
+    """What a pod uses; no more than its count once it has ended."""
+    used: Usage = {_COUNT_PODS: Quantity(1)}
     if (pod.status.phase or "") in ("Succeeded", "Failed"):
-        return {}
+        return used
     requests, limits = _demand(pod, "requests"), _demand(pod, "limits")
-    used: Usage = {"pods": Quantity(1)}
+    used["pods"] = Quantity(1)
     for name, amount in requests.items():
         used[f"requests.{name}"] = amount
         if name in _COMPUTE:
@@ -87,16 +95,22 @@ def _demand(pod: Pod, what: str) -> Usage:
         else:
             highest = _higher(highest, add(sidecars, _asked(container, what)))
     found = _higher(add(running, sidecars), highest)
+    found |= {name: amount for name, amount in _asked(pod.spec, what).items() if _is_pod_level(name)}
     overhead = pod.spec.overhead or {}
     return add(
-        found, {name: value for name, value in overhead.items() if what == "requests" or name in found}
+        found, {name: value for name, value in overhead.items() if what == "requests" or found.get(name)}
     )
 
 
-def _asked(container: Container, what: str) -> Mapping[str, Quantity]:
-    if container.resources is None:
+def _is_pod_level(name: str) -> bool:
+    return name in ("cpu", "memory") or name.startswith("hugepages-")
+
+
+def _asked(one: Container | PodSpec, what: str) -> Mapping[str, Quantity]:
+    """By a container, or by the pod for all of them."""
+    if one.resources is None:
         return {}
-    return (container.resources.requests if what == "requests" else container.resources.limits) or {}
+    return (one.resources.requests if what == "requests" else one.resources.limits) or {}
 
 
 def add(one: Mapping[str, Quantity], other: Mapping[str, Quantity]) -> Usage:
@@ -114,15 +128,17 @@ def _higher(one: Mapping[str, Quantity], other: Mapping[str, Quantity]) -> Usage
     return found
 
 
-def in_scopes(quota: ResourceQuota, pod: Pod) -> bool:
-    """Whether a quota is about a pod."""
+def in_scopes(quota: ResourceQuota, obj: Pod | PersistentVolumeClaim) -> bool:
+    """Whether a quota is about a pod, or a claim."""
     selector = quota.spec.scope_selector
     terms = [
         ScopedResourceSelectorRequirement(operator="Exists", scope_name=each)
         for each in quota.spec.scopes or ()
     ]
     terms += (selector.match_expressions if selector is not None else None) or []
-    return all(_is_in(each, pod) for each in terms)
+    if isinstance(obj, Pod):
+        return all(_is_in(each, obj) for each in terms)
+    return all(_is_claim_in(each, obj) for each in terms)
 
 
 def has_scopes(quota: ResourceQuota) -> bool:
@@ -140,30 +156,34 @@ def _is_in(term: ScopedResourceSelectorRequirement, pod: Pod) -> bool:
         case "NotTerminating":
             return pod.spec.active_deadline_seconds is None
         case "PriorityClass":
-            return _has_class(term, pod.spec.priority_class_name or "")
+            name = pod.spec.priority_class_name
+            return is_meant(term.operator, term.values or (), {name} if name else ())
         case "CrossNamespacePodAffinity":
             return _is_across_namespaces(pod)
     return False
 
 
 def _is_best_effort(pod: Pod) -> bool:
-    containers = [*pod.spec.containers, *(pod.spec.init_containers or ())]
+    asking: list[Container | PodSpec] = [*pod.spec.containers, *(pod.spec.init_containers or ())]
+    if pod.spec.resources is not None and (pod.spec.resources.requests or pod.spec.resources.limits):
+        asking = [pod.spec]
     return not any(
         name in ("cpu", "memory") and amount
-        for each in containers
+        for each in asking
         for name, amount in [*_asked(each, "requests").items(), *_asked(each, "limits").items()]
     )
 
 
-def _has_class(term: ScopedResourceSelectorRequirement, name: str) -> bool:
-    match term.operator:
-        case "Exists":
-            return bool(name)
-        case "DoesNotExist":
-            return not name
-        case "In":
-            return name in (term.values or ())
-    return bool(name) and name not in (term.values or ())
+def _is_claim_in(term: ScopedResourceSelectorRequirement, claim: PersistentVolumeClaim) -> bool:
+    if term.scope_name != "VolumeAttributesClass":
+        return False
+    change = claim.status.modify_volume_status
+    names = (
+        claim.spec.volume_attributes_class_name,
+        claim.status.current_volume_attributes_class_name,
+        change.target_volume_attributes_class_name if change is not None else None,
+    )
+    return is_meant(term.operator, term.values or (), {name for name in names if name})
 
 
 def _is_across_namespaces(pod: Pod) -> bool:
@@ -202,10 +222,11 @@ def claim_usage(claim: PersistentVolumeClaim) -> Usage:
     """What a claim uses."""
     resources = claim.spec.resources
     asked = ((resources.requests if resources is not None else None) or {}).get("storage", Quantity(0))
-    used: Usage = {"persistentvolumeclaims": Quantity(1), "requests.storage": asked}
-    if claim.spec.storage_class_name:
-        used |= {f"{claim.spec.storage_class_name}{_CLASS}{name}": value for name, value in used.items()}
-    return used
+    allocated = (claim.status.allocated_resources or {}).get("storage", Quantity(0))
+    used: Usage = {"persistentvolumeclaims": Quantity(1), "requests.storage": max(asked, allocated)}
+    if name := (claim.metadata.annotations or {}).get(_OLD_CLASS) or claim.spec.storage_class_name:
+        used |= {f"{name}{_CLASS}{what}": value for what, value in used.items()}
+    return used | {_COUNT_CLAIMS: Quantity(1)}
 
 
 def total(names: Iterable[str], uses: Iterable[Mapping[str, Quantity]]) -> Usage:

@@ -284,6 +284,7 @@ class _Classes:
         wanted = StorageClass(
             metadata=ObjectMeta(name=CLASS, annotations={match.IS_DEFAULT: "true"}),
             provisioner=PROVISIONER,
+            allow_volume_expansion=True,  # they exist in name only
         )
         with suppress(AlreadyExists):
             await self._client.create(wanted)

@@ -70,11 +70,22 @@ class CachedReader:
         if self.cache.holds(gvk):
             self.writes.wrote(gvk, key, version, at=_now(), labels=labels)
 
-    def deleted(self, kind: type[Any] | Form[Any], key: Key, uid: str, *, is_gone: bool = False) -> None:
-        """A deletion of the object with this uid was answered; ``is_gone``: and it is not just on its way."""
+    def deleted(
+        self,
+        kind: type[Any] | Form[Any],
+        key: Key,
+        uid: str,
+        *,
+        is_gone: bool = False,
+        existed_at: str = "",
+    ) -> None:
+        """A deletion of the object with this uid was answered; ``is_gone``: and it is not just on its way.
+
+        ``existed_at`` is a version at which it was still there: a store that is older will yet bring it.
+        """
         gvk = form_of(kind).gvk
         if self.cache.holds(gvk):
-            self.writes.deleted(gvk, key, uid, at=_now(), is_gone=is_gone)
+            self.writes.deleted(gvk, key, uid, at=_now(), is_gone=is_gone, existed_at=existed_at)
 
     def ambiguous(self, kind: type[Any] | Form[Any], key: Key) -> None:
         """A write got no answer: it may have happened.  The key has no name if that was up to the server."""

@@ -6,7 +6,8 @@ must not read as if it had not happened.  The promises:
 1. A write whose version is known is seen when the store holds that version of the object, or a later one, or
    has come past it.  (Where versions cannot be compared: when it holds exactly that one.)
 2. A deletion is seen when the object is gone, is another one of its name, or is on its way out; where the
-   server has said that it is gone, on its way out is not enough.
+   server has said that it is gone, on its way out is not enough.  A store that has not come to the version
+   at which it was deleted does not hold it because it is yet to come.
 3. A write without an answer may have happened, and may still happen while the server can be at it.  Until
    then only the server knows.
 4. Memory is bounded: beyond ``limit`` the oldest writes of a kind are kept as one, "everything up to here".
@@ -39,6 +40,7 @@ class Write:
     version: str = ""  # as the server answered; "" if it did not, or the write was a deletion
     deleted: str = ""  # the uid that was deleted
     is_gone: bool = False  # the server has it no longer: it is not just on its way out
+    existed_at: str = ""  # a version at which the deleted object was still there, where one is known
     in_doubt_until: float = float("-inf")
     labels: Mapping[str, str] | None = None  # of the object as written, where they are known
     is_given_up: bool = False  # it was waited for in vain, and is not waited for again
@@ -51,6 +53,8 @@ class Write:
         """Whether a store that holds this of the object, and has reached this version, has seen the write."""
         if self.deleted and held is not None and held.metadata.uid == self.deleted:
             return not self.is_gone and held.metadata.deletion_timestamp is not None
+        if held is None and number(self.existed_at) is not None and scope.is_whole:
+            return is_past(reached, later(self.version, self.existed_at))
         if not self.version or is_past(reached, self.version):
             return True
         if held is not None:
@@ -92,10 +96,19 @@ class Writes:
         """A write was answered with this version.  What was in doubt before it no longer matters."""
         self._keep(gvk, key, Write(at, version, labels=labels))
 
-    def deleted(self, gvk: GroupVersionKind, key: Key, uid: str, *, at: float, is_gone: bool = False) -> None:
-        """A deletion was answered; of which version, the server does not say."""
+    def deleted(
+        self,
+        gvk: GroupVersionKind,
+        key: Key,
+        uid: str,
+        *,
+        at: float,
+        is_gone: bool = False,
+        existed_at: str = "",
+    ) -> None:
+        """A deletion was answered; its own version the server does not say."""
         known = self._writes.get((gvk, key), Write(at))
-        self._keep(gvk, key, replace(known, at=at, deleted=uid, is_gone=is_gone))
+        self._keep(gvk, key, replace(known, at=at, deleted=uid, is_gone=is_gone, existed_at=existed_at))
 
     def lost(self, gvk: GroupVersionKind, key: Key, *, at: float) -> None:
         """A write got no answer."""

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., object])
 
 _FOLDER = Path(".setpoint") / "proof"
-_MOST_INCONCLUSIVE = 0.2  # of the listed plans
 
 _HELP = """Look for what an operator does not survive.
 
@@ -208,18 +207,14 @@ def _written(path: Path | None, text: Callable[[], str]) -> None:
 def exit_code(reports: Sequence[Report]) -> int:
     if any(report.alarms or report.broken for report in reports):
         return 1
-    little = any(
-        not report.is_good or len(report.inconclusive) > _MOST_INCONCLUSIVE * report.listed
-        for report in reports
-    )
-    return 2 if little else 0
+    return 2 if any(report.proves_little for report in reports) else 0
 
 
 def told(report: Report) -> str:
-    """All of it, as wide as the terminal is."""
+    """All of it, as wide as the terminal is; how to replay a failure is told by who keeps it."""
     from setpoint.testing.proof.report import WIDTH  # noqa: PLC0415
 
-    return report.text(max(80, shutil.get_terminal_size((WIDTH, 0)).columns))
+    return report.text(max(80, shutil.get_terminal_size((WIDTH, 0)).columns), repro=False)
 
 
 def _steps(file: Path | None) -> tuple[Step, ...] | None:

@@ -618,11 +618,16 @@ class Client:
         namespace: str | None = None,
         audiences: Sequence[str] = (),
         seconds: int | None = None,
+        bound_to: Object | RawObject | None = None,
         timeout: float | None = None,
     ) -> Token:
-        """A token with which to be a service account, good for so many seconds (at least 600)."""
+        """A token with which to be a service account, good for so many seconds (at least 600).
+
+        It ends with what it is bound to: a Pod, a Secret or a Node.
+        """
         key = self._key(_SERVICE_ACCOUNTS, namespace, service_account)
-        call = _call("create", _SERVICE_ACCOUNTS, key, "token", body=token_request(audiences, seconds))
+        body = token_request(audiences, seconds, bound_to)
+        call = _call("create", _SERVICE_ACCOUNTS, key, "token", body=body)
         return read_token(call.doing, (await self._sender.send(call, timeout)).body)
 
     def log(

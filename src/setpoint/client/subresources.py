@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
 from setpoint.api.decoders import prepare
+from setpoint.api.forms import form_of_object, key_of
+from setpoint.api.model import Object
 from setpoint.api.names import Key
 from setpoint.api.requests import Propagation, delete_options
 from setpoint.api.times import Time
@@ -95,10 +98,17 @@ def eviction(
     )
 
 
-def token_request(audiences: Sequence[str], seconds: int | None) -> bytes:
+def token_request(
+    audiences: Sequence[str], seconds: int | None, bound_to: Object | dict[str, Any] | None
+) -> bytes:
     spec: dict[str, object] = {"audiences": list(audiences)}
     if seconds is not None:
         spec["expirationSeconds"] = seconds
+    if bound_to is not None:
+        gvk, name = form_of_object(bound_to).gvk, key_of(bound_to).name
+        uid = bound_to.metadata.uid if isinstance(bound_to, Object) else bound_to["metadata"].get("uid")
+        known = {"uid": uid} if uid else {}
+        spec["boundObjectRef"] = {"apiVersion": gvk.api_version, "kind": gvk.kind, "name": name, **known}
     return msgspec.json.encode(
         {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
     )

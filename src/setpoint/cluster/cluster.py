@@ -37,7 +37,10 @@ if TYPE_CHECKING:  # the API server alone needs no client, and must start withou
 _NAME: Final = "setpoint-cluster"
 _NODE: Final = "node-stand-in"
 _ACCOUNTS: Final = "serviceaccount-controller"
-_PUBLISHER: Final = "root-ca-certificate-publisher-controller"
+# Those who give the server's certificate to others.
+_PUBLISHERS: Final = frozenset(
+    {"root-ca-certificate-publisher-controller", "serviceaccount-token-controller"}
+)
 _GRACE: Final = 5.0  # seconds that reconciles under way have when the cluster ends
 
 
@@ -117,7 +120,8 @@ class Cluster:
         names = list(ALL) if self._controllers is None else self._controllers
         client = Client(transport=self.server.transport(), on_warning=_unheard)
         manager = Manager(client=client, name=_NAME, graceful_shutdown=_GRACE)
-        pem = self.server.secrets.authority.certificate_pem.decode() if _PUBLISHER in names else ""
+        is_given = not _PUBLISHERS.isdisjoint(names)
+        pem = self.server.secrets.authority.certificate_pem.decode() if is_given else ""
         add_controllers(manager, names, clock=self._clock, root_ca=pem)
         if _NODE in names:
             self.server.app.logs = NodeLogs(manager.cache)

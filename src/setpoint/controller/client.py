@@ -51,6 +51,7 @@ class Deleted(NamedTuple):
     key: Key
     uid: str
     is_gone: bool = False  # gone for certain
+    existed_at: str = ""  # a version at which it was still there
 
 
 class Unclear(NamedTuple):
@@ -71,22 +72,23 @@ def effects_of(call: Call, body: bytes | None) -> _List[Effect]:
     try:
         if call.verb == "deletecollection":
             gone = [read_metadata(item) for item in split_page(body).items]
-            return [Deleted(each.key, each.uid) for each in gone]
+            return [Deleted(each.key, each.uid, existed_at=each.resource_version) for each in gone]
         metadata = read_metadata(body)
     except Malformed:
         return [Unclear(call.key)]
     key = Key(metadata.namespace or call.key.namespace, metadata.name or call.key.name)
     if call.verb == "delete":
         if metadata.uid:
-            return [Deleted(key, metadata.uid)]
+            return [Deleted(key, metadata.uid, existed_at=metadata.resource_version)]
         uid = _uid_in_status(body)  # a server that has it no longer has no object to answer with
-        return [Deleted(key, uid, is_gone=True) if uid else Unclear(key)]
+        return [Deleted(key, uid, is_gone=True, existed_at=_precondition(call)) if uid else Unclear(key)]
     if not metadata.resource_version:
         return [Unclear(key)]  # an eviction or a binding: the answer is not about the object
     if metadata.deletion_timestamp and not metadata.finalizers and call.subresource != "status":
         # With its last finalizer it went, and the answer still has the version before.  Pods have a grace
         # period and namespaces other finalizers: those may be there still.
-        return [Deleted(key, metadata.uid, is_gone=True) if _has_no_grace(body) else Unclear(key)]
+        deleted = Deleted(key, metadata.uid, is_gone=True, existed_at=metadata.resource_version)
+        return [deleted if _has_no_grace(body) else Unclear(key)]
     labels = None if call.subresource else metadata.labels or {}
     return [Wrote(key, metadata.resource_version, labels)]
 
@@ -99,6 +101,12 @@ def _is_dry_run(call: Call) -> bool:
 
 def _has_no_grace(body: bytes) -> bool:
     return bool(json.loads(body)["metadata"].get("deletionGracePeriodSeconds") == 0)
+
+
+def _precondition(call: Call) -> str:
+    """The version that a deletion was to find, and found."""
+    options = json.loads(call.body or b"{}")
+    return str((options.get("preconditions") or {}).get("resourceVersion") or "")
 
 
 def _uid_in_status(body: bytes) -> str:
@@ -145,8 +153,8 @@ class _Recorder:
             match effect:
                 case Wrote(key, version, labels):
                     reader.wrote(form, key, version, labels=labels)
-                case Deleted(key, uid, is_gone):
-                    reader.deleted(form, key, uid, is_gone=is_gone)
+                case Deleted(key, uid, is_gone, existed_at):
+                    reader.deleted(form, key, uid, is_gone=is_gone, existed_at=existed_at)
                 case Unclear(Key(namespace, "")) if call.verb != "create":  # a collection: any of them
                     for each in _held(reader.cache, form.gvk, namespace):
                         reader.ambiguous(form, each)

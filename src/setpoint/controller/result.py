@@ -85,9 +85,9 @@ def plan(outcome: Result | BaseException | None) -> Plan:
             return Plan("requeue", backs_off=True)
         case Result(requeue_after=seconds):
             return Plan("requeue_after", after=seconds)
-    errors = list(_leaves(outcome))
+    errors = list(leaves(outcome))
     if any(not isinstance(error, TerminalError | RetryLater) for error in errors):
-        is_bug = any(isinstance(error, _BUGS) for error in errors)
+        is_bug = any(isinstance(error, BUGS) for error in errors)
         asked = [error.retry_after or 0.0 for error in errors if isinstance(error, ApiError)]
         not_before = min(_MOST_ASKED, max(asked, default=0.0))
         return Plan("error", backs_off=True, not_before=not_before, is_bug=is_bug)
@@ -98,7 +98,7 @@ def plan(outcome: Result | BaseException | None) -> Plan:
 
 
 # What Python raises where the code is wrong; Go would panic.
-_BUGS = (
+BUGS = (
     ArithmeticError,
     AssertionError,
     AttributeError,
@@ -110,9 +110,10 @@ _BUGS = (
 )
 
 
-def _leaves(error: BaseException) -> Iterator[BaseException]:
+def leaves(error: BaseException) -> Iterator[BaseException]:
+    """An error; of a group, each that is in it."""
     if isinstance(error, BaseExceptionGroup):
         for each in error.exceptions:
-            yield from _leaves(each)
+            yield from leaves(each)
     else:
         yield error

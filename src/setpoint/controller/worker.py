@@ -28,7 +28,7 @@ from typing import Any, NamedTuple, TypeAlias
 from setpoint.api.names import GroupVersionKind, Key
 from setpoint.cache.consistency import CachedReader
 from setpoint.controller.mapping import Reason
-from setpoint.controller.result import Plan, Reconciler, Request, Result, plan
+from setpoint.controller.result import Plan, Reconciler, Request, Result, leaves, plan
 from setpoint.errors import QueueShutDown, SetpointError
 from setpoint.metrics import ControllerMetrics
 from setpoint.queue.workqueue import Taken, WorkQueue
@@ -109,6 +109,7 @@ class Looked(NamedTuple):
     failures: int = 0  # in a row
     again_in: float | None = None  # seconds from ``at``; None: when something changes
     wrote: tuple[Written, ...] = ()  # the first ``MOST_WRITTEN``
+    raised: tuple[type[BaseException], ...] = ()  # what sort the error is; of a group, each that is in it
 
 
 class _Surrounding:
@@ -291,6 +292,7 @@ class Worker:
             self._queue.failures(key),
             again_in,
             tuple(look.wrote),
+            () if error is None else tuple(type(each) for each in leaves(error)),
         )
         self._remember(key, looked)
         for tell in self.tell:

@@ -6,8 +6,9 @@ programs are missing, or it does not get ready, those tests fail: a skipped test
 ``cluster`` is a fresh cluster for each test, in this process and in virtual time; ``operator`` runs operators
 in it, ``fault`` and ``freeze`` disturb them, ``eventually`` waits for what comes of it.  With
 ``--setpoint-cluster kube`` it is a namespace of a real control plane instead, and time is real.
-``@pytest.mark.cluster(controllers=True)`` has the controllers of every cluster run in it.  A test that fails
-is reported with the story of what happened in its cluster; one whose faults did not strike fails.
+``@pytest.mark.cluster(controllers=True)`` has the controllers of every cluster run in it, with ``replicas=2``
+each operator runs twice.  A test that fails is reported with the story of what happened in its cluster; one
+whose faults did not strike fails.
 
 ``virtual_time`` runs a coroutine in which a minute passes at once, with no cluster at all.
 
@@ -52,7 +53,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
-        "markers", "cluster(controllers): which built-in controllers run in the fixture `cluster`; True: all"
+        "markers",
+        "cluster(controllers, replicas): which built-in controllers run in the fixture `cluster` (True: all) "
+        "and how many of each operator (several elect a leader)",
     )
 
 
@@ -128,10 +131,11 @@ def setpoint_cluster(request: pytest.FixtureRequest) -> Iterator[Lab]:
 
 def _lab(request: pytest.FixtureRequest) -> Lab:
     marker = request.node.get_closest_marker("cluster")
-    controllers = marker.kwargs.get("controllers", False) if marker is not None else False
+    asked = {} if marker is None else marker.kwargs
+    controllers, replicas = asked.get("controllers", False), asked.get("replicas", 1)
     folder, update = request.path.parent, request.config.getoption("--setpoint-update")
     if request.config.getoption("--setpoint-cluster") == "memory":
-        return _lab_class()(controllers=controllers, folder=folder, update=update)
+        return _lab_class()(controllers=controllers, replicas=replicas, folder=folder, update=update)
     from setpoint.client.config import Config  # noqa: PLC0415
     from setpoint.testing.proof.real_lab import RealLab  # noqa: PLC0415
 

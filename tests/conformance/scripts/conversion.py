@@ -275,7 +275,84 @@ def _one_way() -> list[Step]:
         Step("GET", f"{one}/a", name="stored"),
         Step("PATCH", f"{two}/c?fieldManager=me", _size(group, "v2", "c"), APPLY, name="applied"),
         Step("GET", one, name="all that are stored"),
-    ]
+        # Who owns fields in v2 cannot be told what became of them.
+        Step("PATCH", f"{one}/a?fieldManager=it", {"spec": {"size": 5}}, MERGE, name="changed in v1"),
+        Step("PUT", f"{one}/a?fieldManager=it", Put("changed in v1", {"spec": {"size": 6}}), name="put in v1"),
+        Step("PATCH", f"{one}/a?fieldManager=me&force=true", _size(group, "v1", "a", spec={"size": 7}), APPLY, name="applied in v1"),
+        Step("GET", f"{one}/a", name="left in v1"),
+    ]  # fmt: skip
+
+
+def _owned(path: str, group: str) -> list[Step]:
+    """A field has its owners in whatever version they name it."""
+    status = {"type": "object", "properties": {"seen": {"type": "string"}}}
+
+    def version(name: str, spec: Json, *, storage: bool = False) -> Json:
+        made = _version(name, spec, storage=storage, subresources={"status": {}})
+        made["schema"]["openAPIV3Schema"]["properties"]["status"] = status
+        return made
+
+    versions = [version("v1", _SIZE, storage=True), version("v2", _WIDTH), version("v3", _WIDTH)]
+    one, two = _sizes(group, "v1"), _sizes(group, "v2")
+
+    def applied(
+        version: str, name: str, manager: str, *, query: str = "", told: str = "", **spec: Json
+    ) -> Step:
+        target = f"{_sizes(group, version)}/{name}?fieldManager={manager}{query}"
+        told = told or f"{name}: {manager} applies {spec or 'nothing'} in {version}{query}"
+        return Step("PATCH", target, _size(group, version, name, spec=spec), APPLY, name=told)
+
+    return [
+        *_defined(group, path, versions=versions),
+        Step("GET", _sizes(group, "v3"), until=200, is_quiet=True),
+        applied("v1", "a", "one", size=4),
+        applied("v2", "a", "two", width=5, query="&dryRun=All"),
+        applied("v2", "a", "two", width=5),
+        applied("v2", "a", "two", width=4),
+        applied("v1", "a", "one", size=6),
+        applied("v1", "a", "one", size=4, told="a: one applies the same"),
+        applied("v1", "a", "one"),
+        applied("v2", "a", "two", width=7),
+        applied("v2", "a", "two"),
+        Step("GET", f"{one}/a", name="a in the end"),
+        # One applier in two versions.
+        applied("v1", "b", "one", size=1),
+        applied("v2", "b", "one", width=2),
+        applied("v2", "b", "one", kind="broad"),
+        applied("v1", "b", "one", size=3, kind="broad"),
+        applied("v2", "b", "one", kind="broad", told="b: one applies without the width"),
+        Step("GET", f"{one}/b", name="b in the end"),
+        # Taken by force, in either direction.
+        applied("v1", "c", "one", size=1, kind="broad"),
+        applied("v2", "c", "two", width=2, query="&force=true"),
+        applied("v1", "c", "one", size=3, query="&force=true"),
+        # Owned by those who do not apply.
+        Step("POST", f"{one}?fieldManager=maker", _size(group, "v1", "d"), name="d: made in v1"),
+        Step("PATCH", f"{two}/d?fieldManager=changer", {"spec": {"width": 3}}, MERGE, name="d: changed in v2"),
+        applied("v1", "d", "one", size=4),
+        applied("v1", "d", "one", size=4, query="&force=true"),
+        applied("v2", "d", "two", width=5),
+        # In three versions.
+        applied("v1", "e", "one", size=1, kind="broad"),
+        applied("v2", "e", "two", width=1, kind="broad"),
+        applied("v3", "e", "three", width=1),
+        applied("v1", "e", "one", kind="broad"),
+        applied("v2", "e", "two", kind="broad"),
+        applied("v3", "e", "three"),
+        # What a version's endpoint does not write it does not own, either.
+        Step("PATCH", f"{two}/e/status?fieldManager=seer", {"status": {"seen": "yes"}}, MERGE, name="e: status in v2"),
+        Step("GET", f"{one}/e", name="e before"),
+        Step("PUT", f"{one}/e?fieldManager=putter", Put("e before", {"status": {"seen": "no"}}), name="e: put in v1"),
+        Step("PATCH", f"{one}/e/status?fieldManager=one", {"apiVersion": f"{group}/v1", "kind": "Size", "metadata": {"name": "e"}, "status": {"seen": "no"}}, APPLY, name="e: status applied in v1"),
+        Step("PATCH", f"{one}/e/status?fieldManager=one&force=true", {"apiVersion": f"{group}/v1", "kind": "Size", "metadata": {"name": "e"}, "status": {"seen": "no"}}, APPLY, name="e: status applied in v1 by force"),
+        Step("GET", f"{two}/e", name="e in the end"),
+        # Its annotations and labels are the same in every version, if the webhook leaves them so.
+        Step("PATCH", f"{one}/f?fieldManager=one", _size(group, "v1", "f", metadata={"labels": {"a": "b", "c": "d"}}), APPLY, name="f: labels in v1"),
+        Step("PATCH", f"{two}/f?fieldManager=two", _size(group, "v2", "f", metadata={"labels": {"a": "x"}}, spec={}), APPLY, name="f: other labels in v2"),
+        Step("PATCH", f"{two}/f?fieldManager=two", _size(group, "v2", "f", metadata={"labels": {"a": "b"}}, spec={}), APPLY, name="f: the same labels in v2"),
+        applied("v1", "f", "one", size=1),
+        Step("DELETE", f"{_DEFINITIONS}/sizes.{group}", is_quiet=True),
+    ]  # fmt: skip
 
 
 def _failing() -> list[Step]:
@@ -329,6 +406,8 @@ SCRIPTS = [
     Script("conversion and field selectors", _selected()),
     Script("conversion of parameters", _params()),
     Script("conversion one way", _one_way()),
+    Script("conversion and owners", _owned("/convert", "owners.example.com")),
+    Script("conversion and owners by a webhook that labels", _owned("/convert/labels", "labels.example.com")),
     Script("conversion answers of wrong types", _mistyped()),
     Script("conversion failing", _failing()),
 ]

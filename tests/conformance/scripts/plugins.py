@@ -1,8 +1,8 @@
-"""Built-in admission: limit ranges, quotas, and what the labels of a namespace say about its pods."""
+"""Built-in admission: limit ranges, quotas, classes, and what a namespace says about the pods in it."""
 
 from __future__ import annotations
 
-from tests.conformance.asking import MERGE, Json, Script, Step
+from tests.conformance.asking import APPLY, MERGE, Json, Put, Script, Step
 
 _CORE = "/api/v1/namespaces/${namespace}"
 _PODS = f"{_CORE}/pods"
@@ -228,6 +228,262 @@ def _scopes() -> list[Step]:
     ]
 
 
+def _meaning(scope: str, operator: str, *values: str) -> Json:
+    """A scope selector of one term."""
+    term = {"scopeName": scope, "operator": operator, **({"values": list(values)} if values else {})}
+    return {"matchExpressions": [term]}
+
+
+def _quota_classes() -> list[Step]:
+    """Quotas of the pods, and of the claims, that name a class, or none, or another."""
+    asks = _asking({"cpu": "1"})
+
+    def claim(name: str, attributes: str = "") -> Step:
+        spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+        spec |= {"volumeAttributesClassName": attributes} if attributes else {}
+        return Step("POST", _CLAIMS, {"metadata": {"name": name}, "spec": spec}, name=f"claim {name}")
+
+    bound = {"status": {"phase": "Bound", "capacity": {"storage": "1Gi"}}}
+    silver = {"spec": {"volumeAttributesClassName": "silver"}}
+    return [
+        *_quota(
+            "others", {"pods": "1"}, scopeSelector=_meaning("PriorityClass", "NotIn", "system-node-critical")
+        ),
+        *_quota("classless", {"cpu": "2"}, scopeSelector=_meaning("PriorityClass", "DoesNotExist")),
+        *_quota("named", {"memory": "1Gi"}, scopeSelector=_meaning("PriorityClass", "Exists")),
+        *_quota(
+            "gold",
+            {"persistentvolumeclaims": "1"},
+            scopeSelector=_meaning("VolumeAttributesClass", "In", "gold"),
+        ),
+        *_quota(
+            "not-gold",
+            {"requests.storage": "2Gi"},
+            scopeSelector=_meaning("VolumeAttributesClass", "NotIn", "gold"),
+        ),
+        *_quota(
+            "silver",
+            {"persistentvolumeclaims": "0"},
+            scopeSelector=_meaning("VolumeAttributesClass", "In", "silver"),
+        ),
+        *_quota("z", {"configmaps": "0"}),
+        Step("POST", f"{_MAPS}?dryRun=All", {"metadata": {"name": "probe"}}, until=403, is_quiet=True),
+        _made("classless", asks),
+        _made("critical", _asking({"cpu": "1", "memory": "1Mi"}), priorityClassName="system-node-critical"),
+        _made("unsaid", asks, priorityClassName="system-cluster-critical"),
+        _made("other", _asking({"cpu": "1", "memory": "1Mi"}), priorityClassName="system-cluster-critical"),
+        _made("classless-too", asks),
+        claim("none"),
+        claim("a", "gold"),
+        claim("b", "gold"),
+        claim("c", "bronze"),
+        claim("d", "bronze"),
+        Step("PATCH", f"{_CLAIMS}/c/status", bound, MERGE, is_quiet=True),
+        Step("PATCH", f"{_CLAIMS}/c", silver, MERGE, name="claim c, silver"),
+        *(_used(name) for name in ("others", "classless", "named", "gold", "not-gold", "silver")),
+    ]
+
+
+def _quota_whole() -> list[Step]:
+    """A pod that says for all of its containers what they ask for, and one that has an overhead."""
+    runtimes = "/apis/node.k8s.io/v1/runtimeclasses"
+    heavy = {
+        "metadata": {"name": "quota-heavy"},
+        "handler": "h",
+        "overhead": {"podFixed": {"cpu": "100m", "memory": "8Mi"}},
+    }
+    both = {"requests": {"cpu": "400m", "memory": "8Mi"}, "limits": {"cpu": "400m", "memory": "64Mi"}}
+    asks = _asking({"cpu": "400m"}, {"cpu": "400m", "memory": "64Mi"})
+    return [
+        Step("POST", runtimes, heavy, is_quiet=True),
+        *_quota(
+            "q",
+            {
+                "requests.cpu": "1",
+                "limits.cpu": "1",
+                "limits.memory": "1Gi",
+                "requests.memory": "1Gi",
+                "pods": "9",
+            },
+        ),
+        Step("POST", f"{_PODS}?dryRun=All", _pod("probe"), until=403, is_quiet=True),
+        _made("whole", resources=both),
+        _made("half-whole", resources={"requests": {"cpu": "100m"}}),
+        _made("heavy", asks, runtimeClassName="quota-heavy"),
+        _used("q"),
+        _made(
+            "too-heavy",
+            _asking({"cpu": "50m"}, {"cpu": "50m", "memory": "1Mi"}),
+            runtimeClassName="quota-heavy",
+        ),
+        Step("DELETE", f"{runtimes}/quota-heavy", is_quiet=True),
+    ]
+
+
+# ── Classes ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _default_priorities() -> list[Step]:
+    """Of priority classes one at most is the default."""
+    path = "/apis/scheduling.k8s.io/v1/priorityclasses"
+
+    def priority(name: str, **more: Json) -> Json:
+        return {"metadata": {"name": name}, "value": 7, **more}
+
+    default = {"globalDefault": True}
+    applied = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", **priority("c", **default)}
+    return [
+        Step("POST", path, priority("a", **default), name="the default"),
+        Step("POST", f"{path}?dryRun=All", priority("probe", **default), until=403, is_quiet=True),
+        Step("POST", path, priority("b", **default), name="a second default"),
+        Step("POST", f"{path}?dryRun=All", priority("b", **default), name="a second default, dry"),
+        Step("POST", path, priority("a", **default), name="the default once more"),
+        Step("POST", path, priority("a"), name="the default once more, plain"),
+        Step("POST", path, priority("B", **default), name="a bad second default"),
+        Step("POST", path, priority("b"), name="b"),
+        Step("PATCH", f"{path}/b", default, MERGE, name="b as a second default"),
+        Step("PUT", f"{path}/b", Put("b", default), name="b put as a second default"),
+        Step("PATCH", f"{path}/c?fieldManager=m", applied, APPLY, name="a second default applied"),
+        Step("PATCH", f"{path}/a", {"description": "d"}, MERGE, name="the default, described"),
+        Step("PATCH", f"{path}/a", {"globalDefault": False}, MERGE, name="no default"),
+        Step("PATCH", f"{path}/b?dryRun=All", default, MERGE, until=200, is_quiet=True),
+        Step("PATCH", f"{path}/b", default, MERGE, name="b as the default"),
+    ]
+
+
+def _growing() -> list[Step]:
+    """A claim grows once it is bound, if its class allows it."""
+    classes = "/apis/storage.k8s.io/v1/storageclasses"
+    bound = {"status": {"phase": "Bound", "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"]}}
+
+    def storage(name: str, **more: Json) -> Step:
+        return Step("POST", classes, {"metadata": {"name": name}, "provisioner": "p", **more}, is_quiet=True)
+
+    def claim(name: str, *, old: str | None = None, **spec: Json) -> list[Step]:
+        annotations = {} if old is None else {"volume.beta.kubernetes.io/storage-class": old}
+        spec = {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}},
+            "volumeName": "v",
+            **spec,
+        }
+        made = {"metadata": {"name": name, "annotations": annotations}, "spec": spec}
+        return [
+            Step("POST", _CLAIMS, made, name=f"{name} made", only=("kind",)),
+            Step("PATCH", f"{_CLAIMS}/{name}/status", bound, MERGE, name=f"{name} bound", only=("kind",)),
+        ]
+
+    def sized(name: str, size: str, query: str = "", **options: Json) -> Step:
+        more = {"spec": {"resources": {"requests": {"storage": size}}}}
+        return Step(
+            "PATCH", f"{_CLAIMS}/{name}{query}", more, MERGE, **{"name": f"{name} of {size}", **options}
+        )
+
+    names = {"grows": "growing-grows", "stays": "growing-stays", "silent": "growing-silent"}
+    unbound = {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+        "storageClassName": names["grows"],
+    }
+    return [
+        storage(names["grows"], allowVolumeExpansion=True),
+        storage(names["stays"], allowVolumeExpansion=False),
+        storage(names["silent"]),
+        *(step for name, used in names.items() for step in claim(name, storageClassName=used)),
+        *claim("classless", storageClassName=""),
+        *claim("absent", storageClassName="growing-absent"),
+        *claim("old", old=names["grows"]),
+        *claim("old-stays", old=names["stays"]),
+        *claim("both", old=names["grows"], storageClassName=names["stays"]),
+        Step("POST", _CLAIMS, {"metadata": {"name": "unbound"}, "spec": unbound}, is_quiet=True),
+        sized("grows", "2Gi", "?dryRun=All", until=200, is_quiet=True),
+        *(
+            sized(name, "2Gi")
+            for name in (*names, "classless", "absent", "old", "old-stays", "both", "unbound")
+        ),
+        sized("stays", "1Gi"),
+        sized("stays", "1024Mi"),
+        sized("stays", "512Mi"),
+        sized("stays", "2Gi", "?dryRun=All"),
+        Step(
+            "PATCH",
+            f"{_CLAIMS}/stays",
+            {"metadata": {"labels": {"a": "b"}}},
+            MERGE,
+            name="stays, labelled",
+            only=("kind", "spec"),
+        ),
+        *_quota("q", {"requests.storage": "20Gi"}, {"requests.storage": "12Gi"}),
+        sized("stays", "3Gi"),
+        *(Step("DELETE", f"{classes}/{name}", is_quiet=True) for name in names.values()),
+    ]
+
+
+def _runtimes() -> list[Step]:
+    """What the class of its run time makes of a pod."""
+    path = "/apis/node.k8s.io/v1/runtimeclasses"
+    tolerations = [
+        {"key": "sandbox", "operator": "Exists"},
+        {"key": "a", "operator": "Equal", "value": "b", "effect": "NoSchedule"},
+        {"key": "t", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30},
+    ]
+    classes: dict[str, Json] = {
+        "heavy": {"overhead": {"podFixed": {"cpu": "100m", "memory": "64Mi"}}},
+        "empty": {"overhead": {}},
+        "light": {},
+        "placed": {"scheduling": {"nodeSelector": {"disk": "ssd", "arch": "x"}, "tolerations": tolerations}},
+        "tolerant": {"scheduling": {"tolerations": [{"operator": "Exists"}]}},
+        "nowhere": {"scheduling": {}},
+        "all": {
+            "overhead": {"podFixed": {"cpu": "1"}},
+            "scheduling": {"nodeSelector": {"disk": "ssd"}, "tolerations": tolerations[:1]},
+        },
+    }
+
+    def run(name: str, used: str | None, **spec: Json) -> Step:
+        spec |= {} if used is None else {"runtimeClassName": f"runtimes-{used}" if used else ""}
+        return Step("POST", f"{_PODS}?dryRun=All", _pod("p", **spec), name=name)
+
+    mine = [
+        {"key": "sandbox", "operator": "Equal", "value": "x", "effect": "NoSchedule"},
+        {"key": "a", "operator": "Equal", "value": "b", "effect": "NoSchedule"},
+        {"key": "a", "operator": "Equal", "value": "c", "effect": "NoSchedule"},
+        {"key": "a", "value": "b", "effect": "NoSchedule"},
+        {"key": "t", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 10},
+        {"key": "t", "operator": "Exists", "effect": "NoExecute"},
+        {"key": "u", "operator": "Exists"},
+        {"key": "u", "operator": "Exists"},
+    ]
+    return [
+        *(
+            Step(
+                "POST",
+                path,
+                {"metadata": {"name": f"runtimes-{name}"}, "handler": "h", **more},
+                is_quiet=True,
+            )
+            for name, more in classes.items()
+        ),
+        *(run(name, name) for name in classes),
+        run("heavy, as it says", "heavy", overhead={"cpu": "0.1", "memory": "65536Ki"}),
+        run("heavy, as it says in part", "heavy", overhead={"cpu": "100m"}),
+        run("heavier", "heavy", overhead={"cpu": "200m", "memory": "64Mi"}),
+        run("heavy, though empty", "heavy", overhead={}),
+        run("light, but heavy", "light", overhead={"cpu": "1"}),
+        run("empty, but heavy", "empty", overhead={"cpu": "1"}),
+        run("heavy without a class", None, overhead={"cpu": "1"}),
+        run("badly heavy without a class", None, overhead={"Bad_Name!": "1"}),
+        run("placed, and agreeing", "placed", nodeSelector={"disk": "ssd", "own": "x"}),
+        run("placed elsewhere", "placed", nodeSelector={"disk": "hdd"}),
+        run("placed, and tolerant", "placed", tolerations=mine),
+        run("tolerant, and more", "tolerant", tolerations=mine),
+        run("nowhere, and tolerant", "nowhere", tolerations=mine),
+        run("absent", "absent"),
+        run("absent and heavy", "absent", overhead={"cpu": "1"}),
+        *(Step("DELETE", f"{path}/runtimes-{name}", is_quiet=True) for name in classes),
+    ]
+
+
 # ── Pod security ────────────────────────────────────────────────────────────────────────────────────
 
 _SAFE = {
@@ -406,9 +662,37 @@ def _security() -> list[Step]:
     ]
 
 
+def _put_anew() -> list[Step]:
+    """A pod that is put as it was first said, without what it was given."""
+    said = _pod("p", _container(terminationMessagePath="/dev/termination-log"))
+    changed = {**said, "spec": {**said["spec"], "containers": [_container(image="j")]}}
+    another = {**said, "metadata": {"name": "p", "uid": "11111111-2222-3333-4444-555555555555"}}
+    high = {**said["spec"], "priorityClassName": "system-node-critical"}
+    return [
+        Step("POST", _PODS, said, name="made"),
+        Step("PUT", f"{_PODS}/p", said, name="put anew"),
+        Step("PUT", f"{_PODS}/p", another, name="another put"),
+        Step("PUT", f"{_PODS}/p?dryRun=All", another, name="another put, dry"),
+        Step("PUT", f"{_PODS}/p", changed, name="put with another image"),
+        Step("PUT", f"{_PODS}/p", {**said, "spec": high}, name="put with a priority"),
+        Step(
+            "PATCH", f"{_PODS}/p", {"spec": {"priority": None, "tolerations": None}}, MERGE, name="taken away"
+        ),
+        Step("PATCH", f"{_PODS}/p", {"spec": {"preemptionPolicy": "Never"}}, MERGE, name="another policy"),
+        Step("PATCH", f"{_PODS}/p", {"spec": {"overhead": {"cpu": "1"}}}, MERGE, name="an overhead later"),
+        Step("GET", f"{_PODS}/p", name="as it is"),
+    ]
+
+
 SCRIPTS = [
     Script("plugin limit ranges", _limits()),
     Script("plugin quotas", _quotas()),
     Script("plugin quota scopes", _scopes()),
+    Script("plugin quota classes", _quota_classes()),
+    Script("plugin quota of whole pods", _quota_whole()),
+    Script("plugin default priorities", _default_priorities(), is_alone=True),
+    Script("plugin growing claims", _growing()),
+    Script("plugin run times", _runtimes()),
+    Script("plugin pods put anew", _put_anew()),
     Script("plugin pod security", _security()),
 ]

@@ -7,8 +7,10 @@ script asks for that until it is refused.
 # ruff: noqa: E501 - a table of requests: one row is one line
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from setpoint.api.patches import apply_merge
 from tests.conformance.asking import MERGE, Json, Script, Step
 
 _ROOT = "/apis/admissionregistration.k8s.io/v1"
@@ -532,11 +534,239 @@ def _changing_whole() -> list[Step]:
     ]  # fmt: skip
 
 
+def _failing_to_change() -> list[Step]:
+    """What is not what it should be, and what follows: a refusal, nothing, or the next mutation."""
+    rule = {
+        "apiGroups": ["apps"],
+        "apiVersions": ["v1"],
+        "operations": ["CREATE"],
+        "resources": ["deployments"],
+    }
+    ignored = {"failurePolicy": "Ignore"}
+    misspelt = _apply("Object{spec: Object.spec{replicass: 3}}")
+    mistyped = _apply("Object{spec: Object.spec{replicas: 'many'}}")
+    misnamed = _apply("Object{spec: Object.metadata{}}")
+    labelled = _patch("[JSONPatch{op: 'add', path: '/metadata/labels', value: {'by': 'policy'}}]")
+    unread = _patch("[JSONPatch{op: 'remove', path: '/spec/absent'}]")
+    unknown = _patch("[JSONPatch{op: 'add', path: '/spec/foo', value: 1}]")
+    labels = "object.metadata.?labels.n.orValue('') + 'x'"
+    counted = _patch(f"[JSONPatch{{op: 'add', path: '/metadata/labels', value: {{'n': {labels}}}}}]")
+    failed = _patch("[JSONPatch{op: 'test', path: '/metadata/name', value: 'other'}]")
+
+    def containers(text: str) -> Json:
+        text = text.replace("Container", "Object.spec.template.spec.containers")
+        spec = f"Object.spec.template.spec{{containers: {text}}}"
+        return _apply(f"Object{{spec: Object.spec{{template: Object.spec.template{{spec: {spec}}}}}}}")
+
+    def by(name: str, *mutations: Json, ref: Json = None, **spec: Json) -> tuple[str, list[Step]]:
+        about = {
+            "matchConstraints": {"resourceRules": [rule], "namespaceSelector": _HERE},
+            "matchConditions": [{"name": "named", "expression": f"object.metadata.name == '{name}'"}],
+        }
+        policy, binding = _changed_by(name, *mutations, **(about | spec))
+        return name, [policy, replace(binding, body=apply_merge({"spec": {"paramRef": ref}}, binding.body))]
+
+    def seen(name: str) -> list[Step]:
+        """The wait until all are gone by that came before."""
+        return [
+            *_changed_by(name, _patch("[JSONPatch{op: 'remove', path: '/data/absent'}]")),
+            Step("POST", f"{_MAPS}?dryRun=All", {"metadata": {"name": name}}, until=403, is_quiet=True),
+        ]
+
+    def unbound(name: str) -> Step:
+        return Step("DELETE", f"{_ROOT}/mutatingadmissionpolicybindings/${{namespace}}-{name}", is_quiet=True)
+
+    policies = [
+        by("misspelt", misspelt),
+        by("misspelt-ignored", misspelt, **ignored),
+        by("misspelt-items", containers("[Container{name: 'a', imagee: 'x'}, Container{name: 'b', imagee: 'x'}]")),
+        by("mistyped", mistyped),
+        by("mistyped-ignored", mistyped, **ignored),
+        by("halved", _apply("Object{spec: Object.spec{replicas: 2.5}}")),
+        by("halved-ignored", _apply("Object{spec: Object.spec{replicas: 2.5}}"), **ignored),
+        by("measured", containers("[Container{name: 'a', resources: Container.resources{limits: {'cpu': 'lots'}}}]")),
+        by("of-another-kind", _apply("Object{kind: 'Other', metadata: Object.metadata{labels: {'by': 'policy'}}}")),
+        by("next", misspelt, labelled, unread, **ignored),
+        by("every", misspelt, labelled, unread),
+        by("unknown", unknown),
+        by("unknown-ignored", unknown, **ignored),
+        by("unknown-twice", _patch("[JSONPatch{op: 'add', path: '/spec/foo', value: 1}, JSONPatch{op: 'add', path: '/bar', value: {'a': 'b'}}]")),
+        by("unknown-after-unread", unread, unknown),
+        by("misnamed", misnamed),
+        by("misnamed-ignored", misnamed, **ignored),
+        by("misnamed-items", containers("[Container.item{name: 'a'}]")),
+        by("misnamed-items-joined", containers("[Container.item{name: 'a'}] + [Container.item{name: 'b', image: 'c'}]")),
+        by("misnamed-items-mapped", containers("['a'].map(one, Container.item{name: one})")),
+        by("misnamed-entries", _apply("Object{metadata: Object.metadata{labels: {'a': Object.b{}}}}")),
+        by("misnamed-value", _patch("[JSONPatch{op: 'add', path: '/spec', value: Object.spec{template: Object.template{}}}]")),
+        by("named-value", _patch("[JSONPatch{op: 'add', path: '/metadata/labels', value: Object.metadata.labels{a: 'b'}}]")),
+        by("null", _apply("has(object.absent) ? Object{} : null")),
+        by("an-operation-that-is-a-number", _patch("[JSONPatch{op: object.spec.replicas, path: '/a'}]")),
+        by("an-odd-field", _patch("[JSONPatch{op: 'add', path: '/a', odd: object.metadata.name}]")),
+        by("no-operation", _patch("[JSONPatch{path: '/a'}]")),
+        by("no-path", _patch("[JSONPatch{op: 'remove'}]")),
+        by("no-from", _patch("[JSONPatch{op: 'move', path: '/a'}]")),
+        by("no-value", _patch("[JSONPatch{op: 'add', path: '/metadata/labels'}]")),
+        by("null-value", _patch("[JSONPatch{op: 'add', path: '/metadata/labels', value: null}]")),
+        by("null-among-patches", _patch("[has(object.absent) ? JSONPatch{op: 'add'} : null]")),
+        by("a-number-escaped", _patch("[JSONPatch{op: 'add', path: jsonpatch.escapeKey(object.spec.replicas)}]")),
+        by("counted", counted, reinvocationPolicy="IfNeeded"),
+        by("counted-once", counted),
+        by("counted-by-a-test", failed, counted, reinvocationPolicy="IfNeeded"),
+        by("counted-though-unread", counted, unread, reinvocationPolicy="IfNeeded", **ignored),
+        by("unmeant", labelled, matchConditions=[{"name": "named", "expression": "object.metadata.name == 'unmeant' && object.metadata.absent == 'a'"}]),
+    ]  # fmt: skip
+    alone = [  # which are about everything
+        by("unfound", labelled, paramKind={"apiVersion": "v1", "kind": "ConfigMap"}, ref={"name": "absent", "parameterNotFoundAction": "Deny"}),
+        by("of-no-kind", labelled, paramKind={"apiVersion": "absent.example.com/v1", "kind": "Absent"}, ref={"name": "a", "parameterNotFoundAction": "Allow"}),
+    ]  # fmt: skip
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "a", "image": "b"}]}}
+    deployment = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
+
+    def shaped(answer: Json) -> Json:
+        """A refusal, or what a policy may have changed."""
+        if answer["kind"] == "Status":
+            return answer
+        names = [one["name"] for one in answer["spec"]["template"]["spec"]["containers"]]
+        return [answer["kind"], answer["metadata"].get("labels"), answer["spec"]["replicas"], names]
+
+    def made(name: str) -> Step:
+        body = {"metadata": {"name": name}, "spec": deployment}
+        return Step("POST", f"{_APPS}/deployments?dryRun=All", body, name=name, shape=shaped)
+
+    steps = [
+        *(step for _, steps in policies for step in steps),
+        *seen("last"),
+        *(made(name) for name, _ in policies),
+    ]
+    for name, bound in alone:
+        steps += [*bound, *seen(f"seen-{name}"), made(name), unbound(name), unbound(f"seen-{name}")]
+        steps.append(
+            Step(
+                "POST",
+                f"{_MAPS}?dryRun=All",
+                {"metadata": {"name": f"seen-{name}"}},
+                until=201,
+                is_quiet=True,
+            )
+        )
+    return steps
+
+
+def _unconverted() -> list[Step]:
+    """Policies about a version in which an object is not to be had; and a kind that is not built in."""
+    group, definitions = "policed.example.com", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    sizes = f"/apis/{group}/v1/namespaces/${{namespace}}/sizes"
+    spec = {"type": "object", "properties": {"size": {"type": "integer"}}}
+    schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}
+    client = {"url": "${hooks.url}/convert/failed", "caBundle": "${hooks.ca}"}
+    definition = {
+        "metadata": {"name": f"sizes.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"plural": "sizes", "singular": "size", "kind": "Size", "listKind": "SizeList"},
+            "conversion": {
+                "strategy": "Webhook",
+                "webhook": {"clientConfig": client, "conversionReviewVersions": ["v1"]},
+            },
+            "versions": [
+                {"name": name, "served": True, "storage": name == "v1", "schema": schema}
+                for name in ("v1", "v2")
+            ],
+        },
+    }
+
+    def about(name: str, version: str) -> Json:
+        rule = {
+            "apiGroups": [group],
+            "apiVersions": [version],
+            "operations": ["CREATE"],
+            "resources": ["sizes"],
+        }
+        meant = {"objectSelector": {"matchLabels": {"by": name}}, "namespaceSelector": _HERE}
+        return {"matchConditions": [], "matchConstraints": {"resourceRules": [rule], **meant}}
+
+    def made(name: str, code: int = 0) -> Step:
+        metadata = {"name": name, "labels": {"by": name}}
+        body = {"apiVersion": f"{group}/v1", "kind": "Size", "metadata": metadata, "spec": {"size": 1}}
+        return Step("POST", f"{sizes}?dryRun=All", body, name=name, until=code)
+
+    labelled = _patch("[JSONPatch{op: 'add', path: '/metadata/labels/x', value: 'y'}]")
+    odd = _patch("[JSONPatch{op: 'add', path: '/spec/odd', value: 1}]")
+    judges = {"judged-fail": "Fail", "judged-ignore": "Ignore"}
+    return [
+        Step("POST", definitions, definition, is_quiet=True),
+        Step("GET", f"{definitions}/sizes.{group}", until_says="Established=True", is_quiet=True),
+        Step("GET", sizes, until=200, is_quiet=True),
+        *_changed_by("changed-fail", labelled, **about("changed-fail", "v2")),
+        *_changed_by("changed-ignore", labelled, failurePolicy="Ignore", **about("changed-ignore", "v2")),
+        *_changed_by("odd", odd, **about("odd", "v1")),
+        *_changed_by("misspelt", _apply("Object{spec: Object.spec{sizee: 1}}"), **about("misspelt", "v1")),
+        *(
+            Step("POST", f"{_ROOT}/validatingadmissionpolicies", _policy(name, "true", failurePolicy=failure, **about(name, "v2")), is_quiet=True)
+            for name, failure in judges.items()
+        ),
+        *(Step("POST", f"{_ROOT}/validatingadmissionpolicybindings", _binding(name, name, "Warn"), is_quiet=True) for name in judges),
+        made("changed-fail", 403),
+        made("changed-ignore"),
+        made("judged-fail", 422),
+        made("judged-ignore"),
+        made("misspelt", 403),
+        made("odd"),
+    ]  # fmt: skip
+
+
 def _refused_changes() -> list[Step]:
     def policy(name: str, *mutations: Json, **spec: Json) -> Step:
         found = _changed_by("x", *mutations, **spec)[0]
         return Step("POST", f"{found.path}?dryRun=All", found.body, name=name)
 
+    patches = {
+        "a map for a patch": "[{'op': 'add', 'path': '/a'}]",
+        "another message": "[Foo{op: 'add'}]",
+        "another message inside": "[JSONPatch{op: 'add', path: '/a', value: Foo{a: 1}}]",
+        "another field": "[JSONPatch{operation: 'add'}]",
+        "any other field": "[JSONPatch{operation: object.metadata.name}]",
+        "a number for an operation": "[JSONPatch{op: 'add', path: 1}]",
+        "nothing for an operation": "[JSONPatch{op: null, path: '/a'}]",
+        "one patch": "JSONPatch{op: 'add', path: '/a'}",
+        "an object for a patch": "[Object{}]",
+        "messages of two kinds": "[JSONPatch{op: 'add'}, Object{}]",
+        "a patch and nothing": "[JSONPatch{op: 'add'}, null]",
+        "a patch or none": "true ? [JSONPatch{op: 'add', path: '/a'}] : []",
+        "patches added": "[JSONPatch{op: 'add', path: '/a'}] + [JSONPatch{op: 'add', path: '/b'}]",
+        "patches mapped": "['a'].map(one, JSONPatch{op: 'add', path: '/' + one})",
+        "anything for a patch": "[object]",
+        "a number to escape": "[JSONPatch{op: 'add', path: jsonpatch.escapeKey(1)}]",
+        "nothing to escape": "[JSONPatch{op: 'add', path: jsonpatch.escapeKey()}]",
+        "another function": "[JSONPatch{op: 'add', path: jsonpatch.unescape('a')}]",
+        "a field of a patch": "[JSONPatch{op: JSONPatch{op: 'add'}.op + 1}]",
+        "a field of no patch": "[JSONPatch{op: JSONPatch{op: 'add'}.odd}]",
+        "many mistakes": "[JSONPatch{op: 1, path: 2, from: x, value: Foo{}}]",
+    }
+    applied = {
+        "a map for an object": "{'spec': {'replicas': 3}}",
+        "a part for an object": "Object.spec{replicas: 3}",
+        "a patch for an object": "JSONPatch{op: 'add', path: '/a'}",
+        "another object": "Other{spec: 1}",
+        "anything for an object": "object",
+        "null for an object": "null",
+        "an object or null": "true ? Object{} : null",
+        "null or an object": "true ? null : Object{}",
+        "an object or a map": "true ? Object{} : {}",
+        "an object or anything": "true ? Object{} : object",
+        "a list of objects": "[Object{}]",
+        "an optional that is not": "Object{?spec: Object.spec{}}",
+        "an optional": "Object{?spec: optional.of(Object.spec{})}",
+        "fields of many kinds": "Object{a: 1, b: 'x', c: [1], d: {'a': 'b'}, e: null}",
+        "items of two kinds": "Object{a: [Object.a{}, Object.b{}]}",
+        "an object and a map": "Object{} == {} ? Object{} : Object{}",
+        "an object and its part": "Object{} == Object.spec{} ? Object{} : Object{}",
+        "a field of an object": "Object{a: 1}.a == 1 ? Object{} : Object{}",
+        "whether there is a field": "has(Object{a: 1}.b) ? Object{} : Object{}",
+        "lines": "Object{\n  spec: Foo{\n    a: 1\n  }\n}",
+    }
     return [
         policy("nothing"),
         policy("no patch", {"patchType": "JSONPatch"}),
@@ -547,7 +777,12 @@ def _refused_changes() -> list[Step]:
         policy("an unknown name", _patch("[JSONPatch{op: x, path: '/a'}]")),
         policy("deletions", _patch("[]"), matchConstraints={"resourceRules": [_MAP_RULE]}),
         policy("no reinvocation", _patch("[]"), reinvocationPolicy="Odd"),
-    ]
+        *(policy(name, _patch(text)) for name, text in patches.items()),
+        *(policy(name, _apply(text)) for name, text in applied.items()),
+        policy("a message in a variable", _apply("Object{}"), variables=[{"name": "a", "expression": "Object{}"}]),
+        policy("a message in a condition", _apply("Object{}"), matchConditions=[{"name": "a", "expression": "Object{} != null"}]),
+        policy("an escape in a condition", _apply("Object{}"), matchConditions=[{"name": "a", "expression": "jsonpatch.escapeKey('a') == 'a'"}]),
+    ]  # fmt: skip
 
 
 # ── What they cost ──────────────────────────────────────────────────────────────────────────────────
@@ -785,6 +1020,8 @@ SCRIPTS = [
     Script("policies changing", _changing()),
     Script("policies changing parts", _changing_parts()),
     Script("policies changing what is whole", _changing_whole()),
+    Script("policies failing to change", _failing_to_change()),
+    Script("policies about other versions", _unconverted()),
     Script("policies refused that change", _refused_changes()),
     Script("policies spending", _spending()),
     Script("policies asking", _asking()),

@@ -376,7 +376,8 @@ async def test_an_eviction_is_refused_where_a_budget_forbids_it() -> None:
     async with serving() as server:
         path, budgets = "/v1/pods/default", "policy/v1/poddisruptionbudgets/default"
         await server.do("create", path, pod(nodeName="n1"))
-        await server.do("patch", f"{path}/p/status", {"status": {"phase": "Running"}}, content_type=MERGE)
+        runs = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+        await server.do("patch", f"{path}/p/status", {"status": runs}, content_type=MERGE)
         spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "x"}}}
         await server.do("create", budgets, {"metadata": {"name": "b"}, "spec": spec})
         status = {"observedGeneration": 1, "desiredHealthy": 1, "currentHealthy": 1}

@@ -6,13 +6,14 @@ import asyncio
 import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Literal
 
 import pytest
 
 from setpoint.controller.context import Context
 from setpoint.testing.proof.cloud import Cloud
 from setpoint.testing.proof.pace import Pace, PacedLoop, machine
-from setpoint.testing.proof.plans import At, Hide, Lose, Pass, Plan
+from setpoint.testing.proof.plans import AnyFault, At, Crash, Hide, Lose, Overlap, Pass, Plan, Refuse, Slow
 from setpoint.testing.proof.process import Subject
 from setpoint.testing.proof.trace import Run
 from setpoint.testing.proof.world import Prepared
@@ -20,6 +21,7 @@ from tests.mutants.widgets import Widget, create, delete, operator_of
 
 STEPS = (create(), Pass(60.0), delete(), create(), delete())
 CREATE = "create dns <uid of widgets.test.setpoint.dev default/w>"
+GET = At("get dns <uid of widgets.test.setpoint.dev default/w>")
 
 
 @contextlib.contextmanager
@@ -101,3 +103,63 @@ def test_faults_strike_there_whatever_the_uids_are(by_uid: Prepared, seed: int) 
     assert len(lost.fired) == 1
     hidden = by_uid.run(Plan(STEPS, (Hide(at=At(CREATE)),), seed))
     assert any("409" in look.error for look in hidden.looks), "it was there, and was not found"
+
+
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [
+        (Refuse(at=GET, code=503), "answered 503"),
+        (Lose(at=GET), "no answer"),
+        (Refuse(at=GET, code=0), "no answer"),
+    ],
+    ids=str,
+)
+def test_what_only_reads_can_fail_too(by_uid: Prepared, fault: AnyFault, error: str) -> None:
+    run = by_uid.run(Plan(STEPS, (fault,)))
+    assert run.fired == [str(fault)]
+    assert any(error in look.error for look in run.looks)
+    assert all(point.is_settled for point in run.checkpoints)
+
+
+def test_what_only_reads_is_no_effect(by_uid: Prepared) -> None:
+    run = by_uid.run(Plan(STEPS, (Slow(at=GET),)))
+    assert run.fired
+    assert {effect.at.what.split(" ")[0] for effect in run.effects if effect.is_external} == {
+        "create",
+        "delete",
+    }
+    assert not [what for _process, what in run.done if what.startswith("get")]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_dead_process_reads_nothing(when: Literal["before", "after"]) -> None:
+    read: list[int] = []
+    dns = Cloud("dns")
+
+    def make() -> Subject:
+        number = len(made)
+        made.append(number)
+
+        async def reconcile(widget: Widget, ctx: Context) -> None:
+            try:
+                await dns.list()
+            finally:
+                await dns.list()
+                read.append(number)
+
+        return operator_of(reconcile)
+
+    made: list[int] = []
+    prepared = replace(Prepared.of(make), clouds=(dns,))
+    made.clear()
+    run = prepared.run(Plan((create(),), (Crash(at=At("list dns"), when=when),)))
+    assert run.fired
+    assert made[:2] == [0, 1]
+    assert 0 not in read
+
+
+def test_a_paused_process_does_not_read(by_uid: Prepared) -> None:
+    run = by_uid.run(Plan(STEPS, (Overlap(at=GET),)))
+    assert run.fired
+    (first, *_) = [effect for effect in run.effects if effect.at == At(CREATE)]
+    assert first.process != run.effects[0].process, "who has taken over"

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from setpoint.testing.proof.kept import How, as_test, keep, read_kept, read_steps, told_again
+from setpoint.testing.proof.kept import How, as_call, as_test, keep, read_kept, read_steps, told_again
 from setpoint.testing.proof.plans import At, Crash, Pass, Plan, write_plan
 from tests.mutants.widgets import create, delete
 
@@ -50,3 +50,19 @@ def test_a_test_replays_where_the_plan_was_found(is_on_cluster: bool) -> None:
     cluster = ["Config.load()"] if is_on_cluster else []
     assert [ast.unparse(each) for each in replayed.args] == ["PLAN", "OPERATOR", *cluster]
     assert ("import Config" in text) is is_on_cluster
+
+
+@pytest.mark.parametrize("is_on_cluster", [False, True])
+def test_a_call_replays_where_the_plan_was_found_with_its_clouds(is_on_cluster: bool) -> None:
+    kept = keep(PLAN, How(is_on_cluster=is_on_cluster))
+    called = [node for node in ast.walk(ast.parse("\n".join(as_call(kept, ["my-dns"])))) if _is_replay(node)]
+    (replayed,) = called
+    assert isinstance(replayed, ast.Call)
+    *given, plan = replayed.args
+    assert [ast.unparse(each) for each in given] == ["make", *(["Config.load()"] if is_on_cluster else [])]
+    assert read_kept(ast.literal_eval(plan)) == kept
+    assert [ast.unparse(each) for each in replayed.keywords] == ["clouds=[my_dns]"]
+
+
+def _is_replay(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and ast.unparse(node.func).startswith("replay")

@@ -3,21 +3,37 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from setpoint.api import MergePatch, ObjectMeta, crd_of, to_wire, yaml
+from setpoint.controller import Result
 from setpoint.controller.context import Context
 from setpoint.errors import AlreadyExists, ApplyConflict, NotFound
 from setpoint.kube.core.v1 import ConfigMap, Container, Pod, PodSpec
 from setpoint.kube.rbac.v1 import ClusterRole
+from setpoint.manager.manager import Manager
+from setpoint.operator import Operator
+from setpoint.testing.proof.cloud import Cloud
 from setpoint.testing.proof.lab import Lab
-from setpoint.testing.proof.plans import AnyFault, At, ClockStep, Crash, SlowClock
+from setpoint.testing.proof.plans import (
+    AnyFault,
+    At,
+    ClockStep,
+    Crash,
+    Hide,
+    Interfere,
+    Overlap,
+    Rotate,
+    SlowClock,
+    Uncollected,
+    Unrenewed,
+)
 from tests.mutants.operators import timestamps
-from tests.mutants.widgets import Widget, child, operator_of
+from tests.mutants.widgets import Longhand, Widget, change, child, operator_of
 
 
 async def reconcile(widget: Widget, ctx: Context) -> None:
@@ -78,6 +94,162 @@ def test_the_clocks_of_an_operators_machine_go_wrong_and_nobody_elses(cluster: L
     assert abs(ahead[0]) < 1
     assert abs(ahead[-1]) > 20
     assert cluster.now() < 2000
+
+
+APPLY = At("apply configmaps default/w")
+
+
+def late(cluster: Lab) -> Callable[[], Operator]:
+    """Looks every ten seconds, and does what it is for from a moment on at which no test does anything."""
+    after = cluster.now() + 40
+
+    async def looks(widget: Widget, ctx: Context) -> Result:
+        if cluster.now() > after:
+            await reconcile(widget, ctx)
+        return Result(requeue_after=10)
+
+    return lambda: operator_of(looks)
+
+
+def test_an_operator_that_crashes_while_time_passes_is_started_again(cluster: Lab) -> None:
+    cluster.run(late(cluster))
+    cluster.create(a_widget())
+    cluster.fault(Crash(at=APPLY))
+    began = cluster.now()
+    cluster.pass_time(60)
+    assert cluster.now() - began == pytest.approx(60, abs=0.1)
+    assert cluster.get(ConfigMap, "w").data == {"text": "a"}
+
+
+def test_an_operator_that_crashes_while_something_is_waited_for_is_started_again(cluster: Lab) -> None:
+    cluster.run(late(cluster))
+    cluster.create(a_widget())
+    cluster.fault(Crash(at=APPLY), Crash(at=At(APPLY.what, 2)))
+    assert cluster.eventually(lambda: cluster.get(ConfigMap, "w"), timeout=60)
+    cluster.delete(Widget, "w")
+    cluster.fault(Crash(at=At(APPLY.what, 4)))
+    cluster.create(a_widget())
+    cluster.wait_for(ConfigMap, "w", lambda seen: seen.data == {"text": "a"}, timeout=60)
+
+
+def test_time_does_not_wait_for_an_operator_that_is_away(cluster: Lab) -> None:
+    cluster.run(late(cluster))
+    cluster.create(a_widget())
+    cluster.fault(Crash(at=APPLY, away=100))
+    began = cluster.now()
+    cluster.pass_time(60)
+    assert cluster.now() - began == pytest.approx(60, abs=0.1)
+    assert cluster.list(ConfigMap) == []
+    cluster.settle()
+    assert cluster.get(ConfigMap, "w"), "but to come to rest is to wait for that too"
+    assert cluster.now() - began > 100
+
+
+def test_an_operator_that_ends_by_itself_while_time_passes_is_started_again(cluster: Lab) -> None:
+    ends: list[float] = []
+
+    class Ends:
+        needs_leadership = True
+
+        async def run(self) -> None:
+            await asyncio.sleep(100)
+            ends.append(cluster.now())
+            raise RuntimeError("enough")
+
+    def add(manager: Manager) -> object:
+        manager.add(Ends())
+        return operator_of(reconcile).add_to(manager)
+
+    cluster.run(lambda: Longhand(add))
+    cluster.pass_time(350)
+    assert len(ends) == 3
+    cluster.create(a_widget())
+    assert cluster.get(ConfigMap, "w")
+
+
+def test_of_an_operator_with_replicas_the_leader_can_be_paused_or_lose_its_lease() -> None:
+    for fault in (Overlap(at=APPLY), Unrenewed(at=APPLY)):
+        with Lab(replicas=2) as lab:
+            lab.run(lambda: operator_of(reconcile))
+            assert [line.what for line in lab.trace.lines].count("starts") == 2
+            lab.fault(fault)
+            lab.create(a_widget())
+            lab.change(Widget, "w", {"spec": {"text": "b"}})
+            assert lab.get(ConfigMap, "w").data == {"text": "b"}
+            lab.assert_struck()
+            assert {effect.process for effect in lab.trace.effects} == {1, 2}, "another has taken over"
+            lab.assert_quiescent()
+
+
+def test_each_of_several_operators_has_a_leader_of_its_own() -> None:
+    with Lab(replicas=2) as lab:
+        lab.run(lambda: operator_of(reconcile))
+        lab.run(another)
+        lab.create(a_widget())
+        assert {each.metadata.name for each in lab.list(ConfigMap)} == {"w", "w-another"}
+
+
+def another() -> Operator:
+    operator = Operator("another")
+
+    @operator.controller(Widget, owns=[ConfigMap])
+    async def reconcile(widget: Widget, ctx: Context) -> None:
+        await ctx.apply(child(widget, "-another"))
+
+    return operator
+
+
+def test_a_fault_that_could_do_nothing_is_refused(cluster: Lab) -> None:
+    for fault in (Overlap(at=APPLY), Unrenewed(at=APPLY)):
+        with pytest.raises(ValueError, match=r"no lease to lose; have two of it, with Lab\(replicas=2\)"):
+            cluster.fault(fault)
+    with pytest.raises(ValueError, match=r"Lab\(clouds=\(cloud,\)\)"):
+        cluster.fault(Hide(at=At("create dns w")))
+    with pytest.raises(ValueError, match="only what is made in a cloud"), Lab(clouds=(Cloud("dns"),)) as lab:
+        lab.fault(Hide(at=APPLY))
+    cluster.assert_struck()
+
+
+def test_a_fault_in_which_all_is_refused_has_not_struck() -> None:
+    with Lab() as lab:
+        lab.run(lambda: operator_of(reconcile))
+        lab.fault(Interfere(at=APPLY, steps=(change("nobody", text="b"),)))
+        lab.create(a_widget())
+        with pytest.raises(AssertionError, match="or was refused: change Widget nobody"):
+            lab.assert_struck()
+
+
+def test_a_token_that_changes_is_read_again() -> None:
+    asked: list[int] = []
+    for faults in ((), (Rotate(at=APPLY),)):
+        with Lab() as lab:
+            lab.run(lambda: operator_of(reconcile))
+            lab.fault(*faults)
+            lab.create(a_widget())
+            lab.change(Widget, "w", {"spec": {"text": "b"}})
+            assert lab.get(ConfigMap, "w").data == {"text": "b"}
+            lab.assert_struck()
+            asked.append(lab.trace.requests)
+    assert asked[1] > asked[0], "something was refused, and asked for again"
+
+
+def test_garbage_is_collected_when_the_user_has_done_some_more_or_when_all_is_to_be_quiet(
+    cluster: Lab,
+) -> None:
+    cluster.run(lambda: operator_of(reconcile))
+    cluster.fault(Uncollected(at=APPLY, steps=3))
+    cluster.create(a_widget())
+    cluster.delete(Widget, "w")
+    cluster.pass_time(3600)
+    assert cluster.get(ConfigMap, "w"), "nobody has taken it away"
+    cluster.create(ConfigMap(metadata=ObjectMeta(name="other")))
+    assert [each.metadata.name for each in cluster.list(ConfigMap)] == ["other"]
+    cluster.fault(Uncollected(at=At(APPLY.what, 2)))
+    cluster.create(a_widget())
+    cluster.delete(Widget, "w")
+    assert cluster.get(ConfigMap, "w")
+    cluster.assert_quiescent()
+    assert [each.metadata.name for each in cluster.list(ConfigMap)] == ["other"]
 
 
 def test_who_does_not_keep_still_is_told_so(cluster: Lab) -> None:

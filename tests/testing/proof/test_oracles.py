@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from setpoint.testing.proof.oracles import Finding, Reference, Rules, fresh_start, judge
-from setpoint.testing.proof.plans import At, Crash, Interfere, Plan
+from setpoint.testing.proof.plans import MARK, At, Crash, Interfere, Plan
 from setpoint.testing.proof.trace import Checkpoint, Effect, Looked, Run, Written
 from tests.mutants.widgets import change, create, delete
 
@@ -63,6 +63,19 @@ def test_a_deletion_is_the_deed_of_who_asked_for_it() -> None:
     of_its_own = run_of(made, write("operator 1", "DELETED", "c"), faults=(CRASH,))
     assert oracles(by_the_operator, reference) == []
     assert oracles(of_its_own, reference) == ["O5"]
+
+
+def test_a_loss_is_told_of_before_what_was_made_too_often() -> None:
+    made = [write("operator 1", "ADDED", name) for name in ("a", "z")]
+    extra = [write("operator 1", "ADDED", "z"), write("operator 1", "DELETED", "z")]  # taken away again
+    lost = write("operator 1", "DELETED", "a")
+    reference = Reference(run_of(*made))
+    harmless = judge(run_of(*made, *extra, faults=(CRASH,)), reference)
+    assert [(finding.oracle, finding.is_grave) for finding in harmless] == [("O5", False)]
+    (grave,) = judge(run_of(*made, *extra, lost, faults=(CRASH,)), reference)
+    assert grave.is_grave
+    assert grave.what.startswith("configmaps default/a was deleted 1 times")
+    assert [detail.split(" was ")[0] for detail in grave.details] == ["configmaps default/z"] * 2
 
 
 def test_a_step_that_is_refused_without_faults_too_is_told_of_once() -> None:
@@ -243,3 +256,14 @@ def test_a_state_that_was_not_waited_for_is_held_against_nothing() -> None:
     fresh.checkpoints[0].state["configmaps default/c"] = {}
     assert list(fresh_start(point(is_blind=True), fresh)) == []
     assert [type(each) for each in fresh_start(point(), fresh)] == [Finding]
+
+
+def test_what_is_meant_to_stay_and_the_marks_of_others_are_no_difference_to_a_fresh_start() -> None:
+    reached = point()
+    labelled = {"metadata": {"labels": {MARK: "was-here"}}}
+    reached.state |= {"persistentvolumeclaims default/old": {}, "configmaps default/c": labelled}
+    fresh = run_of()
+    fresh.checkpoints[0].state["configmaps default/c"] = {"metadata": {}}
+    assert list(fresh_start(reached, fresh, ["persistentvolumeclaims"])) == []
+    (found,) = fresh_start(reached, fresh)
+    assert "persistentvolumeclaims default/old: should not be there" in found.what

@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from setpoint.controller.context import Context
-from setpoint.errors import ApiError
+from setpoint.errors import ApiError, Conflict, RetryLater
 from setpoint.testing.proof.options import Options
-from setpoint.testing.proof.plans import At, Crash, Delete, Plan, Uncollected
-from setpoint.testing.proof.prove import CLASSES, prove, replay
+from setpoint.testing.proof.plans import At, Crash, Delete, Plan, Refuse, Uncollected
+from setpoint.testing.proof.prove import CLASSES, FIRST, plans_of, prove, replay
 from setpoint.testing.proof.report import Report
-from setpoint.testing.proof.sweep import cell_of, cells_of
+from setpoint.testing.proof.sweep import cell_of, cells_of, pairs, singles
 from setpoint.testing.proof.trace import Run
 from setpoint.testing.proof.world import Prepared
 from tests.mutants.operators import MUTANTS, Mutant
@@ -34,6 +34,9 @@ def mutant(number: str) -> Mutant:
 async def right(widget: Widget, ctx: Context) -> None:
     await ctx.apply(child(widget, text=widget.spec.text))
     widget.status.done = widget.spec.text
+
+
+STRUCK = Plan(mutant("04").steps, (Refuse(at=At("apply configmaps default/w"), code=409),))
 
 
 def test_an_operator_as_the_guide_has_it_survives_the_steps_made_from_its_schema() -> None:
@@ -119,6 +122,47 @@ def test_a_warning_hides_nothing_of_its_cell_and_does_not_end_the_proof() -> Non
     assert report.cells[warning.cells[0]] == "warned"
     assert report.proven == report.total > len(report.cells), "every plan of every cell was tried"
     assert report.is_good
+
+
+def test_a_few_plans_of_every_class_come_before_all_others() -> None:
+    steps = mutant("04").steps
+    reference = Prepared.of(lambda: operator_of(right)).run(Plan(steps))
+    report = Report("widgets", steps, reference=reference)
+    plans = list(plans_of(report, steps, only=frozenset()))
+    classes = {plan.id for plan in plans}
+    assert {*CLASSES} - {"none", "chance", "X1"} == classes
+    assert {plan.id for plan in plans[: FIRST * len(classes)]} == classes
+    assert {*report.untried} == classes, "of none of them was anything tried yet"
+    listed = [*singles(reference, steps), *pairs(reference, steps)]
+    assert sorted(map(msgspec.json.encode, plans)) == sorted(map(msgspec.json.encode, listed))
+
+
+@pytest.mark.parametrize("raised", [ZeroDivisionError, UnboundLocalError, UnicodeError, KeyError])
+@pytest.mark.parametrize("is_group", [False, True], ids=["alone", "in a group"])
+def test_a_mistake_in_the_code_is_one_whatever_python_calls_it(
+    raised: type[Exception], is_group: bool
+) -> None:
+    error = raised("a mistake")
+
+    async def stumbles(widget: Widget, ctx: Context) -> None:
+        try:
+            await right(widget, ctx)
+        except Conflict:
+            raise ExceptionGroup("two tasks", [error]) if is_group else error from None
+
+    report = replay(lambda: operator_of(stumbles), STRUCK)
+    assert "O11" in {finding.oracle for failure in report.failures for finding in failure.findings}, report
+
+
+def test_an_error_that_only_sounds_like_a_mistake_is_none() -> None:
+    async def says(widget: Widget, ctx: Context) -> None:
+        try:
+            await right(widget, ctx)
+        except Conflict:
+            raise RetryLater(1, "TypeError: says another program") from None
+
+    report = replay(lambda: operator_of(says), STRUCK)
+    assert report.is_good, report
 
 
 def test_an_object_that_cannot_be_made_again_is_not_blamed_on_the_schema() -> None:

@@ -9,10 +9,11 @@ import msgspec
 import pytest
 
 from setpoint.client.config import Config
+from setpoint.testing.proof.fresh import fresh_plans
 from setpoint.testing.proof.kept import How, keep
 from setpoint.testing.proof.oracles import Reference
 from setpoint.testing.proof.plans import AnyFault, At, Crash, Freeze, Pass, Plan, Slow, Step, Travel
-from setpoint.testing.proof.prove import fresh_plans, prove, smaller_than
+from setpoint.testing.proof.prove import prove, smaller_than
 from setpoint.testing.proof.real_proof import prove_on_cluster, replay_on_cluster, why_not
 from setpoint.testing.proof.real_site import namespace_of
 from tests.mutants.operators import marked_before
@@ -92,10 +93,8 @@ def test_a_fresh_start_has_the_objects_of_the_state_and_nothing_of_how_it_came_a
     report = prove(lambda: operator_of(idle), steps=steps, without=["O13"], only=["E1"])
     assert report.reference is not None
     primaries = frozenset({"widgets.test.setpoint.dev"})
-    found = [
-        (point.step, plan.steps)
-        for point, plan in fresh_plans(Reference(report.reference, primaries=primaries))
-    ]
+    reference = Reference(report.reference, primaries=primaries)
+    found = [(point.step, plan.steps) for point, plan in fresh_plans(reference.run, reference)]
     assert found == [
         (1, (create(),)),
         (2, (create(text="b"),)),

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import html
+import textwrap
 from functools import cache
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 
+from setpoint.testing.proof.kept import How
 from setpoint.testing.proof.plans import Crash, Plan
 from setpoint.testing.proof.prove import prove
 from setpoint.testing.proof.report import (
@@ -20,7 +24,7 @@ from setpoint.testing.proof.report import (
     differences,
 )
 from setpoint.testing.proof.sweep import Cell
-from tests.mutants.operators import MUTANTS
+from tests.mutants.operators import MUTANTS, cloud
 from tests.mutants.widgets import create, delete
 
 
@@ -72,7 +76,7 @@ def test_where_nothing_of_it_was_written_all_is_told() -> None:
 @pytest.mark.parametrize("width", [80, 110, 200])
 def test_the_story_has_four_columns_within_the_width(width: int) -> None:
     report = Report("widgets", failures=[failure()])
-    lines = as_text(report, width).splitlines()
+    lines = as_text(report, width, repro=False).splitlines()
     head = next(
         number for number, line in enumerate(lines) if line.split() == ["user", "operator", "view", "server"]
     )
@@ -83,6 +87,107 @@ def test_the_story_has_four_columns_within_the_width(width: int) -> None:
         text = line[12:]
         if not text.startswith("*** "):
             assert 12 + len(text) - len(text.lstrip()) in begins, line
+
+
+def test_a_failure_is_told_with_what_runs_it_again_and_comes_to_the_same() -> None:
+    _, repro = str(Report("widgets", failures=[failure()])).split("  repro:  ")
+    lines = textwrap.dedent(f"          {repro}").splitlines()
+    assert lines[0] == "from setpoint.testing import replay"
+    assert lines[-1] == "assert report.is_good, str(report)"
+    known: dict[str, Any] = {"make": next(each for each in MUTANTS if each.number == "04").mutant}
+    exec("\n".join(lines[:-1]), known)
+    again: Report = known["report"]
+    assert [each.first.what for each in again.failures] == [failure().first.what]
+
+
+def test_what_the_proof_was_told_goes_with_what_runs_a_failure_again() -> None:
+    how = How(seed=3, without=("O2",), keeps=("secrets",), rules=("no_more_than_one",))
+    cells = dict.fromkeys(failure().cells, "failed")
+    report = Report("widgets", failures=[failure()], how=how, cells=cells)
+    for told in (str(report), html.unescape(as_html(report)), html.unescape(as_junit(report))):
+        assert '"without":["O2"]' in told
+    assert "# and always=… and never=…, as they were: no_more_than_one" in str(report)
+    assert "repro:" not in report.text(repro=False)
+
+
+def test_a_cloud_that_a_failure_needs_is_named_with_what_runs_it_again() -> None:
+    mutant = next(each for each in MUTANTS if each.number == "12")
+    how: dict[str, Any] = {"steps": mutant.steps, "at_most": mutant.at_most, "clouds": [cloud]}
+    report = prove(mutant.mutant, only=["E4"], most_failures=1, shrink=False, **how)
+    assert report.failures, report
+    assert ", clouds=[cloud])" in str(report)
+    assert '"at_most":[["cloud",1]]' in str(report)
+
+
+def tried(*states: str) -> Report:
+    """A proof of which each cell came to this, of as many classes of faults."""
+    cells = {Cell(f"E{number}", "apply pods default/a"): state for number, state in enumerate(states, 1)}
+    done = sum(state != "open" for state in states)
+    return Report("widgets", total=len(states), tried=done, cells=cells, plans=done + 5, proven=1)
+
+
+def test_how_much_was_tried_is_told_and_last_of_which_classes_nothing() -> None:
+    first, second, *_, last = str(tried("ok", "inconclusive", "open", "open")).splitlines()
+    assert first.startswith("ok widgets")
+    assert second == "2 of 4 single-fault plans tried; open cells: E3 1 of 1, E4 1 of 1"
+    assert last.startswith("NOT ALL TRIED: it ended before any plan of E3, E4 was tried: give it a greater")
+    assert f"<p>{last}</p>" in as_html(tried("ok", "inconclusive", "open", "open"))
+    assert str(tried("ok", "failed")).splitlines()[-1] == "2 of 2 single-fault plans tried"
+
+
+def test_where_very_many_classes_have_open_cells_the_first_are_named() -> None:
+    _, second, *_, last = str(tried("ok", *["open"] * 15)).splitlines()
+    assert second.endswith(", E12 1 of 1, E13 1 of 1 and those of 3 more classes")
+    assert "E14, E15, E16" in last, "of which nothing was tried at all"
+
+
+def test_a_class_of_which_some_plans_were_tried_is_not_told_last() -> None:
+    report = tried("ok")
+    report.cells[Cell("E1", "apply pods default/b")] = "open"
+    assert report.untried == []
+    assert str(report).splitlines()[-1] == "1 of 1 single-fault plans tried; open cells: E1 1 of 2"
+
+
+def test_plans_that_were_tried_are_counted_as_those_that_there_are() -> None:
+    assert 0 < found().tried <= found().total
+    assert not found().untried
+    mutant = next(each for each in MUTANTS if each.number == "04")
+    twin = prove(mutant.twin, steps=mutant.steps, only=["E1", "E4+V1"], budget=600)
+    assert twin.tried == twin.total
+    few = prove(mutant.twin, steps=mutant.steps, only=["E1", "E2", "E3"], most_plans=1)
+    assert (few.tried, few.untried) == (1, ["E1", "E3"]), "E2 is the first"
+
+
+def test_every_inconclusive_plan_is_told_of_many_the_first() -> None:
+    report = Report("widgets", proven=1, plans=100, inconclusive=[f"plan {number}" for number in range(15)])
+    lines = str(report).splitlines()
+    assert lines[-14:] == [
+        "inconclusive: 15",
+        *(f"  plan {number}" for number in range(12)),
+        "  … and 3 more",
+    ]
+    assert all(f"<li>plan {number}" in as_html(report) for number in range(15))
+
+
+def test_that_too_much_was_inconclusive_is_told_last() -> None:
+    report = Report("widgets", proven=1, plans=10, inconclusive=["no place"] * 3)
+    assert report.proves_little
+    assert str(report).splitlines()[-1] == "LITTLE PROVEN: 3 of 10 listed plans were inconclusive"
+
+
+def test_the_page_marks_what_is_only_a_warning() -> None:
+    first = failure()
+    warning = Failure(first.plan, first.findings, first.run, is_warning=True)
+    page = as_html(Report("widgets", failures=[first, warning]))
+    assert f"<h2 class=failed>FAIL {first.first.oracle} " in page
+    assert f"<h2 class=warned>WARN {first.first.oracle} " in page
+    assert "print(report)" in page, "no test fails by it"
+
+
+def test_of_many_that_were_left_out_the_first_are_named_on_a_terminal_and_all_on_the_page() -> None:
+    report = Report("widgets", proven=1, skipped={f"field {number}": "why" for number in range(15)})
+    assert str(report).endswith("field 11 and 3 more (why)")
+    assert "field 14 (why)" in as_html(report)
 
 
 def test_a_failure_that_was_made_smaller_still_fails_the_cell_it_was_found_in() -> None:

@@ -25,7 +25,7 @@ from setpoint.testing.proof.plans import (
     Travel,
     Unrenewed,
 )
-from setpoint.testing.proof.sweep import combinable, outcomes, parts, singles, thinned
+from setpoint.testing.proof.sweep import combinable, in_turn, outcomes, parts, singles, thinned
 from setpoint.testing.proof.trace import Checkpoint, Effect, Looked, Run, Written
 from tests.mutants.widgets import change, create, delete
 
@@ -77,6 +77,15 @@ def test_few_plans_of_each_class_are_spread_over_its_places() -> None:
         ("E4", 0),
         ("E4", 1),
     ]
+
+
+def test_a_few_of_every_class_come_first_and_then_all_others_in_order() -> None:
+    crashes = [Plan((), (Crash(at=at(number)),)) for number in range(5)]
+    lost = [Plan((), (Lose(at=at(number)),)) for number in range(2)]
+    twice = [Plan((), (Crash(at=at(number)), Crash(at=at(9)))) for number in range(3)]
+    found = [(plan.id, plan.faults[0].at.nth) for plan in in_turn([*crashes, *lost], twice, first=2)]
+    assert found[:6] == [("E1", 0), ("E1", 2), ("E4", 0), ("E4", 1), ("E7", 0), ("E7", 1)]
+    assert found[6:] == [("E1", 1), ("E1", 3), ("E1", 4), ("E7", 2)]
 
 
 def test_a_crash_upon_a_crash_is_a_class_of_its_own() -> None:

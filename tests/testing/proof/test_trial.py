@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.errors import Unsatisfiable
 
-from setpoint.testing.proof.plans import At, Change, Crash, Create, Delete, Pass, Plan
+from setpoint.testing.proof.plans import At, Change, Crash, Create, Delete, Overlap, Pass, Plan, Refuse
 from setpoint.testing.proof.trial import Trial
 from tests.mutants.operators import LIFE, cloud, in_memory, marked_before, prunes
 
@@ -46,6 +46,13 @@ def test_what_does_not_survive_is_made_small() -> None:
     assert "; then " not in str(failed.value), "one fault is enough"
 
 
+def test_what_the_trial_was_told_goes_with_what_runs_a_failure_again() -> None:
+    trial = Trial(lambda: in_memory(wrong=True), without=["O10"])
+    plan = Plan(LIFE, (Refuse(at=At("apply configmaps default/w"), code=403),))
+    with pytest.raises(AssertionError, match=r'replay\(make, (?s:.*)"without":\["O10"\]'):
+        trial.check(plan)
+
+
 def test_lives_are_drawn_from_the_schema() -> None:
     trial = Trial(lambda: marked_before(wrong=False))
     sorts = set[type]()
@@ -72,6 +79,13 @@ def test_a_life_alone_shows_what_depends_on_the_way() -> None:
 
     with pytest.raises(AssertionError, match="O4"):
         survives()
+
+
+def test_what_another_leader_began_is_held_against_a_fresh_start() -> None:
+    plan = Plan(LIFE, (Overlap(at=At("apply configmaps default/w")),))
+    with pytest.raises(AssertionError, match="FAIL O4"):
+        Trial(lambda: marked_before(wrong=True)).check(plan)
+    Trial(lambda: marked_before(wrong=False)).check(plan)
 
 
 def test_a_plan_whose_fault_does_not_strike_is_never_green() -> None:

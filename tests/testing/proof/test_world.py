@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import random
 import threading
 from contextlib import suppress
+from typing import Literal
 
 import msgspec
 import pytest
@@ -14,11 +16,13 @@ from setpoint.api import MergePatch
 from setpoint.controller import Result
 from setpoint.controller.context import Context
 from setpoint.controller.sync_context import SyncContext
-from setpoint.errors import AlreadyExists, AnswerLost, TransportError
+from setpoint.errors import AlreadyExists, AnswerLost, RetryLater, TransportError
 from setpoint.kube.core.v1 import ConfigMap
 from setpoint.manager.manager import Manager
+from setpoint.net.transport import Request as HttpRequest
 from setpoint.operator import Operator
 from setpoint.testing.proof import world
+from setpoint.testing.proof.director import Director
 from setpoint.testing.proof.oracles import Reference, Rules, View, judge
 from setpoint.testing.proof.plans import (
     Alter,
@@ -52,8 +56,11 @@ from setpoint.testing.proof.plans import (
     Unrenewed,
     Unwritable,
 )
+from setpoint.testing.proof.seam import Seam
 from setpoint.testing.proof.sweep import NOBODY
-from setpoint.testing.proof.world import Prepared
+from setpoint.testing.proof.trace import Run
+from setpoint.testing.proof.world import Prepared, World
+from setpoint.testing.virtual_time import VirtualTimeLoop
 from tests.mutants.widgets import Longhand, Widget, change, child, config_map, create, delete, operator_of
 
 STEPS = (create(), change(text="b"), delete())
@@ -288,6 +295,75 @@ def test_a_step_that_the_server_refuses_proves_nothing(prepared: Prepared) -> No
     found = judge(run, Reference(run))
     assert [finding.oracle for finding in found] == ["O13"]
     assert "replicas" in found[0].what
+
+
+async def nothing(widget: Widget, ctx: Context) -> None:
+    pass
+
+
+def made_by_the_user(run: Run) -> list[str]:
+    return [f"{each.type} {each.name}" for each in run.writes if each.by == "user" and each.type == "ADDED"]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_what_is_deleted_and_made_anew_is_made_when_its_finalizer_lets_the_old_one_go(
+    when: Literal["before", "after"],
+) -> None:
+    with_finalizer = Prepared.of(lambda: operator_of(reconcile, nothing))
+    fault = Interfere(at=APPLY, steps=(delete(), create(), change(text="c")), when=when)
+    run = with_finalizer.run(Plan((create(),), (fault,)))
+    assert run.fired == [str(fault)]
+    assert made_by_the_user(run) == ["ADDED w", "ADDED w"]
+    assert run.checkpoints[-1].is_settled
+    assert run.checkpoints[-1].state["configmaps default/w"]["data"] == {"text": "c"}, (
+        "and then comes the rest"
+    )
+    assert run.digest == with_finalizer.run(run.plan).digest
+
+
+def test_who_makes_something_anew_does_not_wait_for_ever_for_the_old_one_to_go() -> None:
+    async def never(widget: Widget, ctx: Context) -> None:
+        raise RetryLater(3600)
+
+    fault = Interfere(at=APPLY, steps=(delete(), create()), when="after")
+    run = Prepared.of(lambda: operator_of(reconcile, never)).run(Plan((create(),), (fault,)))
+    assert made_by_the_user(run) == ["ADDED w"]
+    assert any("gives up after 120 s: create Widget w" in line.what for line in run.lines)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Interfere(at=APPLY, steps=(create(),)),
+        Interfere(at=APPLY, steps=(change("other", text="c"),), when="after"),
+        Alter(at=APPLY, step=Change("v1", "ConfigMap", "other", {"data": None})),
+    ],
+    ids=str,
+)
+def test_a_fault_of_which_every_step_is_refused_has_not_struck(prepared: Prepared, fault: AnyFault) -> None:
+    run = prepared.run(Plan(STEPS, (fault,)))
+    assert run.fired == []
+    assert "O13" in [finding.oracle for finding in judge(run, Reference(prepared.run(Plan(STEPS))))]
+
+
+def test_who_is_told_to_wait_is_told_for_how_long_from_the_first_on(prepared: Prepared) -> None:
+    what = At("create configmaps default/c")
+    run = Run(Plan((), (Throttle(at=what, retry_after=7),)))
+    target, body = "/api/v1/namespaces/default/configmaps", b'{"metadata":{"name":"c"}}'
+
+    async def told() -> list[str | None]:
+        there = World(prepared, run.plan, run, random.Random(0))
+        async with there.running():
+            seam = Seam(there.transport(), 1, Director(run.plan, run, there))
+            requests = [HttpRequest("POST", target, {"Content-Type": "application/json"}, body)] * 2
+            answers = [await seam(request) for request in requests]
+            assert [answer.status for answer in answers] == [429, 429]
+            await asyncio.sleep(60)  # it is over
+            return [answer.headers.get("Retry-After") for answer in answers]
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        assert runner.run(told()) == ["7", "7"]
+    assert len(run.early) == 1, "and who does not wait then is told of"
 
 
 def test_rules_see_what_was_there_before() -> None:

@@ -22,7 +22,7 @@ import msgspec
 from setpoint.server.admission.attributes import Attributes
 from setpoint.server.admission.plugins import LIMITED, PLUGINS, SECURED, SECURITY, Plugin
 from setpoint.server.authorization.authorizer import AlwaysAllow, Authorizer
-from setpoint.server.registry.admission import admit
+from setpoint.server.registry.admission import admit, judge
 from setpoint.server.registry.conversion import converted
 from setpoint.server.registry.converting import ConversionError, Converter, is_by_webhook
 from setpoint.server.registry.flow import encoder, tracked_fields
@@ -149,7 +149,7 @@ class Admission:
                 await self._fill(asked)
             if policies:
                 with asking(self._authorizer, asked.user):
-                    await by_policies.mutate(policies, asked, self, first, self._now)
+                    await by_policies.mutate(policies, asked, self, first)
             if hooks:
                 await by_webhooks.mutate(hooks, asked, self, second)
             if not (first.is_again_wanted or second.is_again_wanted):
@@ -190,12 +190,12 @@ class Admission:
     # ── Built-in rules ──────────────────────────────────────────────────────────────────────────────
 
     async def _fill(self, asked: Attributes) -> None:
-        """What a new object does not say, in the order in which Kubernetes' plug-ins fill it in."""
-        if asked.operation != "CREATE" or asked.subresource or asked.object is None:
+        """What an object does not say, in the order in which Kubernetes' plug-ins fill it in."""
+        if asked.subresource or asked.object is None:
             return
-        if asked.resource.stored == "pods":
+        if asked.resource.stored == "pods" and asked.operation == "CREATE":
             await self._fill_pod(asked, asked.object)
-        admit(asked.resource.stored, asked.object, lambda stored: self._listed(stored, ""))
+        admit(asked.resource.stored, asked.object, self.look, asked.old)
 
     async def _fill_pod(self, asked: Attributes, pod: Object) -> None:
         """What its containers do not say, and who it runs as."""
@@ -232,6 +232,8 @@ class Admission:
             self._judge_account(asked)
         if stored in SECURED and "PodSecurity" in self._plugins:
             self._judge_security(asked)
+        if asked.object is not None and not asked.subresource:
+            judge(stored, asked.object, asked.old, self.look)
 
     def _judge_limits(self, asked: Attributes, *, is_new: bool) -> None:
         is_resized = asked.subresource == "resize"
@@ -332,6 +334,13 @@ class Admission:
 
     def _listed(self, stored: str, namespace: str) -> list[Object]:
         return [_decode(one.data) for one in self._store.listed(stored, namespace)]
+
+    def look(self, stored: str, name: str = "") -> list[Object]:
+        """Objects of a kind that is in no namespace: all, or the one of this name."""
+        if not name:
+            return self._listed(stored, "")
+        record = self._store.get(Place(stored, "", name))
+        return [] if record is None else [_decode(record.data)]
 
     # ── What webhooks need ──────────────────────────────────────────────────────────────────────────
 

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, Protocol
 
 from setpoint.server.golang import encoded, quoted
 from setpoint.server.registry.bodies import HEADER, go_kind
-from setpoint.server.registry.conform import WrongType, conform
+from setpoint.server.registry.conform import WrongType, conform, restore
 from setpoint.server.registry.protobuf import is_kind
 from setpoint.server.registry.requests import Ask, User
 from setpoint.server.registry.resources import Object, Resource
@@ -99,20 +99,37 @@ def of_request(
     )
 
 
-def read_again(left: Any, asked: Attributes, resource: Resource) -> Object:
+def read_again(left: Any, asked: Attributes, resource: Resource, *, is_strict: bool = False) -> Object:
     """What somebody made of the object, in the version of ``resource``, read and filled in as if it had been
     sent; a body that is of a kind of its own, as that.
+
+    Fields that its type lacks are dropped; where it is read strictly, they are refused.
     """
     if not isinstance(left, dict):
         told = f"json: cannot unmarshal array into Go value of type {HEADER}"
         raise internal(f"couldn't get version/kind; json parse error: {told}")
-    left = _of_its_kind(left, asked.body or resource)
+    own = asked.body or resource
+    left = _of_its_kind(left, own)
     try:
-        if asked.body is not None:
-            return conform(left, asked.body.type).object
-        read = resource.strategy.conform(left).object
+        read = resource.strategy.conform(left) if asked.body is None else conform(left, asked.body.type)
     except WrongType as wrong:
         raise internal(str(wrong)) from None
+    if is_strict and read.unknown and not own.is_custom:  # nothing is known of those that are
+        # A patched body is in the order of its names.
+        raise internal("strict decoding error: " + ", ".join(sorted(read.unknown)))
+    return read.object if asked.body is not None else _filled(read.object, resource)
+
+
+def restored(left: Object, asked: Attributes, resource: Resource) -> Object:
+    """The same of what was not written down in between.  Raises ``WrongType``, in the converter's words."""
+    own = asked.body or resource
+    if own.is_custom:
+        return read_again(left, asked, resource)
+    read = restore(left, own.type).object
+    return read if asked.body is not None else _filled(read, resource)
+
+
+def _filled(read: Object, resource: Resource) -> Object:
     if not read.get("metadata"):
         read["metadata"] = {}  # as Go has it: there is no object without
     resource.strategy.default(read)

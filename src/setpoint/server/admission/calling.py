@@ -2,10 +2,11 @@
 
 A ``Caller`` belongs to one server.  A webhook is named by a URL, or by a Service, whose address is looked up
 among those that the server was told (``services``: "namespace/name" or "namespace/name:port" → "host:port");
-there is no network of pods to find it in.  Connections are kept per address and authority.
+there is no network of pods to find it in.  Connections are kept per address and authority, to those webhooks
+that were asked last.
 
-Promises: a call ends by its deadline; nothing but TLS is spoken; the HTTP library is loaded with the first
-call.  Used for admission and for the conversion of custom kinds.
+Promises: a call ends by its deadline, and no other call ends it; nothing but TLS is spoken; the HTTP library
+is loaded with the first call.  Used for admission and for the conversion of custom kinds.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ import base64
 import errno
 import re
 import ssl
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
@@ -33,7 +36,7 @@ if TYPE_CHECKING:
 _MOST_BYTES: Final = 3 * 2**20  # of an answer
 _MOST_TOLD: Final = 2048  # bytes of an answer that is none, as client-go has it
 _MOST_YAML: Final = 2**16  # bytes of an answer that is no JSON: YAML is read slowly
-_KEPT: Final = 32  # connections to so many webhooks
+_KEPT: Final = 32  # connections to so many webhooks, while nobody asks more of them at once
 _ADMISSION_AGENT: Final = "kube-apiserver-admission"
 _ANSWERS: Final = {
     400: "the server rejected our request for an unknown reason",
@@ -77,20 +80,28 @@ class Target(NamedTuple):
     unresolved: str = ""  # what is said of a Service that is not known
 
 
+@dataclass(slots=True)
+class _Line:
+    """The connections to one webhook, and how many calls are on them."""
+
+    transport: HttpTransport
+    calls: int = 0
+
+
 class Caller:
     """Asks webhooks; ``close`` ends its connections."""
 
     def __init__(self, services: Mapping[str, str] | None = None) -> None:
         self._services = dict(services or {})
-        self._transports: dict[tuple[str, str, str], HttpTransport] = {}
+        self._lines: dict[tuple[str, str, str], _Line] = {}  # last asked last
 
     def __repr__(self) -> str:
-        return f"<Caller with {len(self._transports)} webhooks>"
+        return f"<Caller with {len(self._lines)} webhooks>"
 
     async def close(self) -> None:
-        kept, self._transports = self._transports, {}
-        for transport in kept.values():
-            await transport.close()
+        kept, self._lines = self._lines, {}
+        for line in kept.values():
+            await line.transport.close()
 
     def target(self, client: Mapping[str, Any]) -> Target:
         """From a ``clientConfig``."""
@@ -130,8 +141,8 @@ class Caller:
             body,
         )
         try:
-            async with asyncio.timeout(seconds):
-                response = await self._transport(target)(request)
+            async with self._line(target) as transport, asyncio.timeout(seconds):
+                response = await transport(request)
                 answer = await response.read()
         except TimeoutError:
             raise CallError(f"{posting}context deadline exceeded") from None
@@ -149,29 +160,41 @@ class Caller:
             raise CallError(told)
         return answer
 
-    def _transport(self, target: Target) -> HttpTransport:
-        from setpoint.net.http import Endpoint, HttpTransport  # noqa: PLC0415 - only where there are webhooks
-
+    @asynccontextmanager
+    async def _line(self, target: Target) -> AsyncIterator[HttpTransport]:
+        """Connections to a webhook, which are not closed under a call."""
         key = target.address, target.host, target.authority
-        found = self._transports.pop(key, None)
-        if found is None:
-            # As Go has it, the bundle may be the webhook's own certificate: envtest gives that.
-            context = ssl_context(ca=base64.b64decode(target.authority) if target.authority else None)
-            found = HttpTransport(
-                Endpoint(
-                    f"https://{target.address}",
-                    ssl_context=lambda: context,
-                    server_hostname=target.host,
-                    max_body=_MOST_BYTES,
-                )
-            )
-        self._transports[key] = found
-        return found
+        line = self._lines.pop(key, None) or _Line(_transport(target))
+        self._lines[key] = line
+        line.calls += 1
+        try:
+            yield line.transport
+        finally:
+            line.calls -= 1
+            await self._forget_oldest()
 
-    async def forget_oldest(self) -> None:
-        """Let go of those that were not asked for the longest."""
-        while len(self._transports) > _KEPT:
-            await self._transports.pop(next(iter(self._transports))).close()
+    async def _forget_oldest(self) -> None:
+        """Let go of those that were not asked for the longest, of which nobody is asked now."""
+        while len(self._lines) > _KEPT:
+            oldest = next((key for key, line in self._lines.items() if not line.calls), None)
+            if oldest is None:
+                return  # the next of them to end comes here, too
+            await self._lines.pop(oldest).transport.close()
+
+
+def _transport(target: Target) -> HttpTransport:
+    from setpoint.net.http import Endpoint, HttpTransport  # noqa: PLC0415 - only where there are webhooks
+
+    # As Go has it, the bundle may be the webhook's own certificate: envtest gives that.
+    context = ssl_context(ca=base64.b64decode(target.authority) if target.authority else None)
+    return HttpTransport(
+        Endpoint(
+            f"https://{target.address}",
+            ssl_context=lambda: context,
+            server_hostname=target.host,
+            max_body=_MOST_BYTES,
+        )
+    )
 
 
 def _told(error: TransportError, target: Target) -> str:

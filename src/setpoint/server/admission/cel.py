@@ -3,29 +3,22 @@
 ``Scope`` declares the names (object, oldObject, request, namespaceObject, and, where there are any, params,
 variables and the authorizer) and compiles expressions; what cannot be compiled is refused when it is written,
 in cel-go's words.  An object has no type here: a name that it has not is found out when it is looked at.
+``operations`` and ``configuration`` are what an expression of a mutation comes to: a JSON patch, or what is
+to be applied.
 
 The engine is behind ``registry/crd/engine.py``, and loaded with the first expression.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from setpoint.server.admission.cel_authorizer import AUTHORIZER, FUNCTIONS, OVERLOADS, RESOURCE
-from setpoint.server.registry.crd.checking import DYN, Checker, Objects, issues_text
-from setpoint.server.registry.crd.expressions import (
-    Call,
-    Constant,
-    Entries,
-    Entry,
-    Items,
-    Loop,
-    Name,
-    Node,
-    Parsed,
-    Select,
-)
+from setpoint.server.golang import quoted
+from setpoint.server.registry.crd.checking import DYN, STRING, Checker, Objects, issues_text
+from setpoint.server.registry.crd.expressions import Call, Entries, Items, Loop, Name, Node, Select
+from setpoint.server.registry.crd.functions import FUNCTIONS as _BUILT_IN
 from setpoint.server.registry.crd.programs import (
     CompileError,
     EvaluationError,
@@ -35,8 +28,8 @@ from setpoint.server.registry.crd.programs import (
     program,
 )
 from setpoint.server.registry.crd.schemas import Schema
-from setpoint.server.registry.crd.signatures import Type
-from setpoint.server.registry.crd.values import plain
+from setpoint.server.registry.crd.signatures import Overload, Type
+from setpoint.server.registry.crd.values import Made, Message, UInt, plain, type_name
 from setpoint.server.registry.resources import Object
 
 __all__ = [
@@ -47,6 +40,8 @@ __all__ = [
     "activation",
     "compile_error",
     "compile_text",
+    "configuration",
+    "operations",
     "patch_expression",
     "without_authorizer",
 ]
@@ -104,6 +99,13 @@ _NAMESPACE: Final = _object(
 )
 _VARIABLES: Final = "kubernetes.variables"
 _REQUESTED: Final = "authorizer.requestResource"
+_OPERATION, _APPLIED = "JSONPatch", "Object"  # messages
+_OPERATION_FIELDS: Final = {**dict.fromkeys(("op", "path", "from"), STRING), "value": DYN}
+_NO_TYPE: Final = Type("")  # of a field that there is not: cel-go is told that it is there, and of none
+_GO_TYPES: Final = {
+    bool: "bool", int: "int64", UInt: "uint64", float: "float64", bytes: "[]uint8",
+    type(None): "structpb.NullValue", list: "[]interface {}", dict: "map[string]interface {}",
+}  # fmt: skip
 
 
 class Expression(NamedTuple):
@@ -118,7 +120,17 @@ class Expression(NamedTuple):
         try:
             return plain(self.run(data, purse))
         except EvaluationError as error:
-            raise EvaluationError(f"expression '{self.text}' resulted in error: {error}") from None
+            raise self.failed(error) from None
+
+    def made(self, data: dict[str, Any], purse: Purse) -> Any:
+        """Its value as CEL has it: a message has the name of its type."""
+        try:
+            return self.run(data, purse)
+        except EvaluationError as error:
+            raise self.failed(error) from None
+
+    def failed(self, why: object) -> EvaluationError:
+        return EvaluationError(f"expression '{self.text}' resulted in error: {why}")
 
 
 class Variables(dict[str, Any]):
@@ -186,16 +198,20 @@ class Scope:
         if has_authorizer:
             names |= {"authorizer": (AUTHORIZER, None), _REQUESTED: (RESOURCE, None)}
             parsed.root = _with_requested(parsed.root)
-        if is_patch:
-            parsed.root = _plain(parsed.root, parsed)
-        checker = Checker(parsed, objects, names, OVERLOADS)
+        checker = Checker(
+            parsed,
+            _Patches(objects) if is_patch else objects,
+            names,
+            _PATCH_OVERLOADS if is_patch else OVERLOADS,
+        )
         checked = checker.check()
         if checker.issues:
             raise CompileError(f"compilation failed: {issues_text(checker.issues, text)}")
         found = _closed(checked.type)
-        if results and ("null_type" if found.name == "null" else str(found)) not in results:
-            raise CompileError(_other_type(results, found))
-        return Expression(text, program(checked, FUNCTIONS), found)
+        shown = "null_type" if found.name == "null" else str(found)
+        if results and shown not in results:
+            raise CompileError(_other_type(results, shown))
+        return Expression(text, program(checked, _PATCH_FUNCTIONS if is_patch else FUNCTIONS), found)
 
 
 def _with_requested(node: Node) -> Node:
@@ -225,7 +241,7 @@ def _closed(type_: Type) -> Type:
     return DYN if type_.name.startswith("%") else Type(type_.name, tuple(map(_closed, type_.of)))
 
 
-def _other_type(results: Sequence[str], found: Type) -> str:
+def _other_type(results: Sequence[str], found: str) -> str:
     if len(results) == 1:
         return f"must evaluate to {results[0]} but got {found}"
     return f"must evaluate to one of [{' '.join(results)}] but got {found}"
@@ -234,71 +250,112 @@ def _other_type(results: Sequence[str], found: Type) -> str:
 # ── Patches ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def patch_expression(text: str, scope: Scope, result: str) -> Expression:
-    """One that gives a patch: ``Object{…}`` and ``JSONPatch{…}`` are maps to the engine.
+class _Patches(Objects):
+    """With what patches are made of: ``JSONPatch{…}``, and ``Object{…}`` with ``Object.spec{…}`` in it.
 
-    ``result`` is the type that it must have: Object, or list(JSONPatch).  Raises ``CompileError``.
+    Of the fields of an object nothing is known; that a message stands in the field that it is named after is
+    looked at when it was made.
     """
-    found = scope.compile(text, is_patch=True)
-    kind = found.type
-    if result != "Object":
-        kind = kind.of[0] if kind.name == "list" and kind.of else Type("dyn")
-    if kind.name != "map":
-        raise CompileError(_other_type([result], found.type))
+
+    def __init__(self, declared: _Declared) -> None:
+        super().__init__()
+        self._declared = declared
+
+    def is_message(self, name: str) -> bool:
+        return name in (_OPERATION, _APPLIED) or name.startswith(f"{_APPLIED}.")
+
+    def is_object(self, type_: Type) -> bool:
+        return self.is_message(type_.name) or self._declared.is_object(type_)
+
+    def field(self, type_: Type, name: str) -> tuple[str, Schema, Type] | None:
+        if type_.name == _OPERATION:
+            return name, {}, _OPERATION_FIELDS.get(name, _NO_TYPE)
+        return (name, {}, DYN) if self.is_message(type_.name) else self._declared.field(type_, name)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("~", "~0").replace("/", "~1")
+
+
+def _added(one: Any, other: Any) -> Any:
+    """Of objects in lists that were added nobody looks at the names."""
+    found = _BUILT_IN["_+_"](one, other)
+    if not (isinstance(found, Made) and one and other):
+        return found
+    return Made(
+        plain(each) if isinstance(each, Message) and each.type_name != _OPERATION else each for each in found
+    )
+
+
+_PATCH_OVERLOADS: Final = {**OVERLOADS, "jsonpatch.escapeKey": (Overload(None, (STRING,), STRING),)}
+_PATCH_FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
+    **FUNCTIONS,
+    "jsonpatch.escapeKey": _escaped,
+    "_+_": _added,
+}
+
+
+def patch_expression(text: str, scope: Scope, result: str) -> Expression:
+    """One that gives a patch of this type: Object, or list(JSONPatch).  Raises ``CompileError``."""
+    return scope.compile(text, result, is_patch=True)
+
+
+def operations(expression: Expression, data: Object, purse: Purse) -> list[Object]:
+    """Those of a JSON patch.  Raises ``EvaluationError`` and ``OverBudget``."""
+    return [_operation(one, expression) for one in expression.made(data, purse)]
+
+
+def _operation(made: Any, expression: Expression) -> Object:
+    if not isinstance(made, Message):
+        told = f"type conversion error from '{type_name(made)}' to '*mutation.JSONPatchVal'"
+        wanted = "type mismatch: JSONPatchType.expression should evaluate to array of JSONPatch"
+        raise EvaluationError(f"{wanted}: {told}")
+    found: Object = {"op": "", "path": ""}
+    for name, value in made.items():
+        if name not in _OPERATION_FIELDS:
+            raise expression.failed(f"unexpected JSONPatchType field: {name}")
+        if name == "value":
+            if isinstance(value, Message):
+                _look_at_names(value)
+            found[name] = plain(value)
+        elif not isinstance(value, str):
+            told = f"unexpected type {_GO_TYPES.get(type(value), 'ref.Val')} for JSONPatchType '{name}' field"
+            raise expression.failed(told)
+        elif value:
+            found[name] = value
     return found
 
 
-def _plain(node: Node, parsed: Parsed) -> Node:
-    """A tree without messages, and without what only patches have."""
-    match node:
-        case Select():
-            return Select(node.id, _plain(node.operand, parsed), node.field, node.is_test)
-        case Call():
-            target = None if node.target is None else _plain(node.target, parsed)
-            arguments = [_plain(one, parsed) for one in node.arguments]
-            is_escape = (
-                node.function == "escapeKey" and isinstance(target, Name) and target.name == "jsonpatch"
-            )
-            if is_escape and len(arguments) == 1:
-                return _replaced(_replaced(arguments[0], "~", "~0", parsed), "/", "~1", parsed)
-            return Call(node.id, target, node.function, arguments)
-        case Items():
-            return Items(node.id, [_plain(one, parsed) for one in node.elements], node.optional)
-        case Entries():
-            return Entries(node.id, "", [_plain_entry(one, parsed, node.message) for one in node.entries])
-        case Loop():
-            parts = (
-                _plain(one, parsed) for one in (node.over, node.start, node.condition, node.step, node.result)
-            )
-            over, start, condition, step, result = parts
-            return Loop(
-                node.id,
-                node.variable,
-                node.second,
-                over,
-                node.result_variable,
-                start,
-                condition,
-                step,
-                result,
-            )
-    return node
+def configuration(expression: Expression, data: Object, purse: Purse) -> Object:
+    """What is to be applied.  Raises ``EvaluationError`` and ``OverBudget``."""
+    made = expression.made(data, purse)
+    if not isinstance(made, Message):
+        told = "unsupported return type from ApplyConfiguration expression"
+        raise EvaluationError(f"{told}: {type_name(made)}")
+    _look_at_names(made)
+    found: Object = plain(made)
+    return found
 
 
-def _plain_entry(entry: Entry, parsed: Parsed, message: str) -> Entry:
-    key, value = entry.key, _plain(entry.value, parsed)
-    if isinstance(key, str):
-        key = Constant(parsed.fresh(), "string", key)
-    else:
-        key = _plain(key, parsed)
-    if message:  # its fields are of many types, which a map's values are not
-        value = value if entry.is_optional else Call(parsed.fresh(), None, "dyn", [value])
-    return Entry(entry.id, key, value, entry.is_optional)
+def _look_at_names(made: Message) -> None:
+    if wrong := list(_misnamed(made, made.type_name)):
+        raise EvaluationError("type mismatch: " + "\n".join(wrong))
 
 
-def _replaced(node: Node, old: str, new: str, parsed: Parsed) -> Node:
-    texts: list[Node] = [Constant(parsed.fresh(), "string", one) for one in (old, new)]
-    return Call(parsed.fresh(), node, "replace", texts)
+def _misnamed(value: Any, path: str) -> Iterator[str]:
+    """What has not the name of its place; lists and maps have none."""
+    if isinstance(value, Message):
+        if value.type_name != path:
+            told = f"unexpected type name {quoted(value.type_name)}, expected {quoted(path)}"
+            yield f"{told}, which matches field name path from root Object type"
+        for name, one in value.items():
+            yield from _misnamed(one, f"{path}.{name}")
+    elif isinstance(value, list | dict):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _misnamed(one, path)
+
+
+# ── What is told, and seen ──────────────────────────────────────────────────────────────────────────
 
 
 def compile_error(text: str, scope: Scope, *results: str, has_authorizer: bool = True) -> str:

@@ -12,30 +12,33 @@ Pure but for what is handed in (``Around``); expressions are ``cel.py``'s.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol
 
 from setpoint.api.patches import same
 from setpoint.api.selectors import LabelSelection
 from setpoint.server.admission import reviews
-from setpoint.server.admission.attributes import Attributes, read_again
+from setpoint.server.admission.attributes import Attributes, read_again, restored
 from setpoint.server.admission.cel import (
     Expression,
     Scope,
     Variables,
     activation,
+    configuration,
+    operations,
     patch_expression,
     without_authorizer,
 )
 from setpoint.server.admission.conditions import errors_or_none
 from setpoint.server.admission.matching import Matching, labels, read_matching
-from setpoint.server.golang import joined
+from setpoint.server.golang import joined, quoted
 from setpoint.server.registry import patching
 from setpoint.server.registry.bodies import no_deeper
+from setpoint.server.registry.conform import WrongType
 from setpoint.server.registry.converting import ConversionError
 from setpoint.server.registry.crd.programs import CompileError, EvaluationError, OverBudget, Purse
-from setpoint.server.registry.managed.apply import apply
+from setpoint.server.registry.managed.typed import copied, merge, misfits
 from setpoint.server.registry.patience import in_time
 from setpoint.server.registry.resources import Object, Resource
 from setpoint.server.registry.types import Type
@@ -43,6 +46,7 @@ from setpoint.server.statuses import StatusError
 
 _CODES: Final = {"Unauthorized": 401, "Forbidden": 403, "RequestEntityTooLarge": 413, "Invalid": 422}
 _LONGEST_MESSAGE: Final = 5 * 1024
+_INTERNAL: Final = "Internal error occurred: "
 # Kinds of which there is no schema to apply a part of one by.
 _UNDESCRIBED: Final = frozenset(
     {
@@ -71,6 +75,9 @@ class Around(Protocol):
 
 class _ConfigError(Exception):
     """A policy that cannot be gone by."""
+
+
+_FAILED: Final = (_ConfigError, CompileError, EvaluationError, OverBudget)
 
 
 # ── What is configured ──────────────────────────────────────────────────────────────────────────────
@@ -241,8 +248,12 @@ async def _params(
 
 
 async def _data(case: _Case, asked: Attributes, around: Around) -> Object:
-    obj = await around.converted(asked.object, asked, case.resource)
-    old = await around.converted(asked.old, asked, case.resource)
+    """Raises ``_ConfigError`` where the object is not to be had in the version that the policy is about."""
+    try:
+        obj = await around.converted(asked.object, asked, case.resource)
+        old = await around.converted(asked.old, asked, case.resource)
+    except StatusError as refused:
+        raise _ConfigError(refused.message.removeprefix(_INTERNAL)) from None
     request = reviews.request(asked, case.resource, obj, old, "")
     namespace = None
     if asked.namespace and asked.resource.stored != "namespaces":
@@ -312,18 +323,13 @@ def _named(case: _Case) -> str:
     return named if case.binding is None else f"{named} with binding '{case.binding.name}'"
 
 
-def _not_changed(case: _Case, why: str, asked: Attributes) -> StatusError:
-    """What is said where a policy that changes cannot: its reason is not that of its code."""
-    told = f"policy {_named(case)} denied request: {why}"
-    refused = asked.refusal(told)
-    refused.reason, refused.message = "Invalid", told
-    refused.details = {**(refused.details or {}), "causes": [{"message": told}]}
-    return refused
-
-
 async def _decisions(case: _Case, asked: Attributes, around: Around) -> list[_Decision]:
     """What a policy has against a request."""
-    data = await _data(case, asked, around)
+    try:
+        data = await _data(case, asked, around)
+    except _ConfigError as error:
+        told = f"failed to configure binding: failed to convert object version: {error}"
+        return [] if case.policy.is_ignored else [_Decision(told, is_always_denied=True)]
     return await in_time(lambda: _judged(case, data))
 
 
@@ -428,91 +434,136 @@ class Rounds:
         self.asked.clear()
 
 
-async def mutate(
-    policies: Sequence[Policy], asked: Attributes, around: Around, rounds: Rounds, now: Callable[[], str]
-) -> None:
-    """``asked.object`` becomes what the policies make of it.  Raises the first refusal."""
+class _Failure(NamedTuple):
+    """What kept a policy from changing an object."""
+
+    case: _Case
+    why: str
+    reason: str = "Invalid"
+
+    def __str__(self) -> str:
+        if self.case.binding is None:
+            return f"policy {quoted(self.case.policy.name)} denied request: {self.why}"
+        return f"policy {_named(self.case)} denied request: {self.why}"
+
+
+async def mutate(policies: Sequence[Policy], asked: Attributes, around: Around, rounds: Rounds) -> None:
+    """``asked.object`` becomes what the policies make of it.  Raises a refusal that names all that failed."""
     if rounds.is_second and not same(rounds.left, asked.object):
         rounds.changed()
-    for case in await _cases(policies, asked, around):
-        if case.error:
-            if not case.policy.is_ignored:
-                raise _not_changed(case, case.error, asked)
-            continue
-        try:
-            await _mutate_by(case, asked, around, rounds, now)
-        except (_ConfigError, CompileError, EvaluationError, OverBudget) as error:
-            if not case.policy.is_ignored:
-                raise _not_changed(case, str(error), asked) from None
+    cases = await _cases(policies, asked, around)
+    failures = [_Failure(case, case.error, "Forbidden") for case in cases if case.error]
+    for case in cases:
+        if not case.error:
+            failures += await _mutate_by(case, asked, around, rounds)
+    if rounds.is_again_wanted:
+        rounds.changed()
     rounds.left = None if asked.object is None else patching.copied(asked.object)
+    if failures := [one for one in failures if not one.case.policy.is_ignored]:
+        raise _not_changed(failures, asked)
 
 
-async def _mutate_by(
-    case: _Case, asked: Attributes, around: Around, rounds: Rounds, now: Callable[[], str]
-) -> None:
-    data = await _data(case, asked, around)
-    if not await in_time(lambda: _is_meant(case, data)):
-        return
+def _not_changed(failures: Sequence[_Failure], asked: Attributes) -> StatusError:
+    """Its reason is not that of its code."""
+    told = [str(one) for one in failures]
+    refused = asked.refusal(told[0])
+    refused.message, refused.reason = told[0], failures[0].reason
+    refused.details = {**(refused.details or {}), "causes": [{"message": one} for one in told]}
+    return refused
+
+
+async def _mutate_by(case: _Case, asked: Attributes, around: Around, rounds: Rounds) -> list[_Failure]:
+    try:
+        data = await _data(case, asked, around)
+    except _ConfigError as error:
+        told = f"failed to configure policy: {error}"
+        return [_Failure(case._replace(binding=None), told, "Forbidden")]
+    try:
+        if not await in_time(lambda: _is_meant(case, data)):
+            return []
+    except _FAILED as error:
+        return [_Failure(case, str(error))]
     param = (case.param or {}).get("metadata") or {}
     bound = "" if case.binding is None else case.binding.name
     key = f"{case.policy.name}/{bound}/{param.get('namespace', '')}/{param.get('name', '')}"
     if rounds.is_second and key not in rounds.again:
-        return
-    before, kind = data["object"], asked.body or case.resource
+        return []
+    before, failures = data["object"], []
     for mutation in case.policy.spec.get("mutations") or ():
         if data["object"] is None:
             continue
-        left = await in_time(lambda one=mutation: _performed(one, case, data, kind, now))  # type: ignore[misc]
-        data["object"] = await _taken(left, asked, case.resource, around)
+        try:
+            data["object"] = await _mutated(mutation, case, data, asked, around)
+        except _FAILED as error:
+            failures.append(_Failure(case, str(error)))  # the next may do better
+        else:
+            rounds.is_again_wanted = True  # whether it made a difference or not
     if data["object"] is not None and not same(before, data["object"]):
         rounds.changed()
-        rounds.is_again_wanted = True
     if case.policy.is_reinvoked:
         rounds.asked.add(key)
+    return failures
 
 
-def _performed(
-    mutation: Mapping[str, Any], case: _Case, data: Object, kind: Resource, now: Callable[[], str]
+async def _mutated(
+    mutation: Mapping[str, Any], case: _Case, data: Object, asked: Attributes, around: Around
 ) -> Object:
-    obj: Object = data["object"]
-    purse = Purse()
-    data = case.policy.values(data, purse)
+    """The object after one mutation.  Raises one of ``_FAILED``, or what no failure policy is asked about."""
+    resource = case.resource
     if mutation["patchType"] == "JSONPatch":
-        operations = case.policy.patch(mutation["jsonPatch"]["expression"], "list(JSONPatch)")(data, purse)
-        left, failed = patching.perform_operations([dict(one) for one in operations], obj)
-        if failed is not None and failed.is_test:
-            return obj  # then nothing of the patch is wanted
-        if failed is not None:
-            raise _ConfigError(f"JSON Patch: {failed.why}")
-        made: Object = left
-        return made
-    wanted = case.policy.patch(mutation["applyConfiguration"]["expression"], "Object")(data, purse)
+        left = await in_time(lambda: _patched(mutation["jsonPatch"]["expression"], case, data))
+        read = read_again(left, asked, resource, is_strict=True)
+    else:
+        text, kind = mutation["applyConfiguration"]["expression"], asked.body or resource
+        merged = await in_time(lambda: _applied(text, case, data, kind))
+        try:
+            read = restored(merged, asked, resource)
+        except WrongType as wrong:
+            told = f"unable to convert unstructured object to {_kind_text(kind)}: {wrong}"
+            raise _ConfigError(told) from None
+    return await _taken(read, asked, resource, around)
+
+
+def _patched(text: str, case: _Case, data: Object) -> Any:
+    purse = Purse()
+    patch = operations(case.policy.patch(text, "list(JSONPatch)"), case.policy.values(data, purse), purse)
+    left, failed = patching.perform_operations(patch, data["object"])
+    if failed is not None and failed.is_test:
+        return data["object"]  # then nothing of the patch is wanted
+    if failed is not None:
+        raise _ConfigError(f"JSON Patch: {failed.why}")
+    return left
+
+
+def _applied(text: str, case: _Case, data: Object, kind: Resource) -> Object:
+    """Nobody owns what a policy sets."""
+    purse = Purse()
+    wanted = configuration(case.policy.patch(text, "Object"), case.policy.values(data, purse), purse)
+    wanted = {**wanted, "apiVersion": kind.api_version, "kind": kind.kind}
     try:
         no_deeper(wanted)  # with every policy it could hold all that there is, one level further down
     except ValueError as error:
         raise _ConfigError(f"error applying patch: {error}") from None
+    unfit = "error applying patch: failed to convert {} object to typed object: {}"
     if kind.kind in _UNDESCRIBED:
-        told = f"no corresponding type for {kind.group}/{kind.version}, Kind={kind.kind}"
-        raise _ConfigError(f"error applying patch: failed to convert patch object to typed object: {told}")
+        raise _ConfigError(unfit.format("patch", f"no corresponding type for {_kind_text(kind)}"))
+    if wrong := misfits(wanted, kind.type):
+        raise _ConfigError(unfit.format("patch", _listed(wrong)))
     if whole := list(_whole(wanted, kind.type, "")):
         told = f"may not mutate atomic arrays, maps or structs: {', '.join(whole)}"
         raise _ConfigError(f"error applying patch: invalid ApplyConfiguration: {told}")
-    merged = apply(
-        obj,
-        {"apiVersion": kind.api_version, "kind": kind.kind, **wanted},
-        manager="policy",
-        api_version=kind.api_version,
-        subresource="",
-        force=True,
-        now=now(),
-        type=kind.type,
-        kind=kind.kind,
-    )
-    owned = obj["metadata"].get("managedFields")
-    merged["metadata"].pop("managedFields", None)
-    if owned is not None:
-        merged["metadata"]["managedFields"] = owned  # nobody owns what a policy sets
+    if wrong := misfits(data["object"], kind.type, allow_duplicates=True):
+        raise _ConfigError(unfit.format("original", _listed(wrong)))
+    merged: Object = copied(merge(data["object"], wanted, kind.type))
     return merged
+
+
+def _listed(wrong: Sequence[str]) -> str:
+    return wrong[0] if len(wrong) == 1 else "\n  ".join(["errors:", *wrong])
+
+
+def _kind_text(kind: Resource) -> str:
+    return f"{kind.group}/{kind.version}, Kind={kind.kind}"
 
 
 def _whole(value: Any, type_: Type, path: str) -> Iterator[str]:
@@ -534,9 +585,8 @@ def _whole(value: Any, type_: Type, path: str) -> Iterator[str]:
                 yield from _whole(one, type_.item, f"{path}[{place}]")
 
 
-async def _taken(left: Object, asked: Attributes, resource: Resource, around: Around) -> Object:
+async def _taken(read: Object, asked: Attributes, resource: Resource, around: Around) -> Object:
     """What a policy left becomes the object; and is seen by the next."""
-    read = read_again(left, asked, resource)
     if resource is asked.resource:
         asked.object = read
         seen = await around.converted(read, asked, resource)

@@ -73,9 +73,8 @@ def _is_about(quota: Object, obj: Object, asked: Attributes) -> bool:
     spec = quota.get("spec") or {}
     terms = [{"scopeName": name, "operator": "Exists"} for name in spec.get("scopes") or ()]
     terms += (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
-    is_pod = asked.resource.stored == "pods"
     return bool(limited(_hard(quota), asked.resource)) and all(
-        is_pod and is_in_scope(term, obj) for term in terms
+        is_in_scope(term, obj, asked.resource) for term in terms
     )
 
 

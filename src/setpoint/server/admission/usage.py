@@ -5,10 +5,11 @@ Pure; objects are plain JSON.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 from setpoint.api.quantity import Quantity
+from setpoint.api.scopes import is_meant
 from setpoint.server.registry.beginnings import qos_class
 from setpoint.server.registry.resources import Object, Resource
 
@@ -74,13 +75,11 @@ def pod_demand(spec: Object, what: str, *, has_overhead: bool = True) -> Usage:
     found = running
     _raise_to(found, highest)
     whole = amounts((spec.get("resources") or {}).get(what))
-    found |= {
-        name: amount for name, amount in whole.items() if name in _POD_LEVEL or name.startswith("hugepages-")
-    }
+    found |= {name: amount for name, amount in whole.items() if _is_pod_level(name)}
     if has_overhead:
         overhead = amounts(spec.get("overhead"))
         found = add(
-            found, {name: one for name, one in overhead.items() if what == "requests" or name in found}
+            found, {name: one for name, one in overhead.items() if what == "requests" or found.get(name)}
         )
     return found
 
@@ -110,7 +109,9 @@ def _pod(obj: Object) -> Usage:
 
 
 def unsaid(pod: Object, names: Iterable[str]) -> str:
-    """Which containers say nothing about what a quota limits; "" if all do."""
+    """Which containers say nothing about what a quota limits; "" if all do, or the pod does for them."""
+    if _is_whole(pod["spec"]):
+        return ""
     wanted = sorted(_SAID.intersection(names))
     missing: dict[str, set[str]] = {}
     for container in (*(pod["spec"].get("containers") or ()), *(pod["spec"].get("initContainers") or ())):
@@ -122,12 +123,29 @@ def unsaid(pod: Object, names: Iterable[str]) -> str:
     return f"must specify {'; '.join(told)}" if told else ""
 
 
+def _is_whole(spec: Object) -> bool:
+    """Whether a pod says what it asks for as a whole."""
+    resources = spec.get("resources") or {}
+    return any(_is_pod_level(name) for what in ("requests", "limits") for name in resources.get(what) or ())
+
+
+def _is_pod_level(name: str) -> bool:
+    return name in _POD_LEVEL or name.startswith("hugepages-")
+
+
 def is_ending(pod: Object) -> bool:
     """Whether it is to end by itself."""
     return int((pod.get("spec") or {}).get("activeDeadlineSeconds") or -1) >= 0
 
 
-def is_in_scope(term: Mapping[str, Any], pod: Object) -> bool:
+def is_in_scope(term: Mapping[str, Any], obj: Object, resource: Resource) -> bool:
+    """Scopes are of pods and of claims: nothing else is in one."""
+    if resource.stored == "persistentvolumeclaims":
+        return term["scopeName"] == "VolumeAttributesClass" and _is_meant(term, _attribute_classes(obj))
+    return resource.stored == "pods" and _is_pod_in_scope(term, obj)
+
+
+def _is_pod_in_scope(term: Mapping[str, Any], pod: Object) -> bool:
     spec = pod["spec"]
     name: str = term["scopeName"]
     match name:
@@ -137,21 +155,25 @@ def is_in_scope(term: Mapping[str, Any], pod: Object) -> bool:
             is_best = qos_class(spec) == "BestEffort"
             return is_best == (name == "BestEffort")
         case "PriorityClass":
-            return _has_class(term, spec.get("priorityClassName") or "")
+            return _is_meant(term, {spec["priorityClassName"]} if spec.get("priorityClassName") else ())
         case "CrossNamespacePodAffinity":
             return _is_across_namespaces(spec)
     return False
 
 
-def _has_class(term: Mapping[str, Any], name: str) -> bool:
-    match term.get("operator"):
-        case "Exists":
-            return bool(name)
-        case "DoesNotExist":
-            return not name
-        case "In":
-            return name in (term.get("values") or ())
-    return name not in (term.get("values") or ())
+def _is_meant(term: Mapping[str, Any], names: Collection[str]) -> bool:
+    return is_meant(term["operator"], term.get("values") or (), names)
+
+
+def _attribute_classes(claim: Object) -> set[str]:
+    """What a claim is to have, has, and is on its way to."""
+    spec, status = claim.get("spec") or {}, claim.get("status") or {}
+    found = (
+        spec.get("volumeAttributesClassName"),
+        status.get("currentVolumeAttributesClassName"),
+        (status.get("modifyVolumeStatus") or {}).get("targetVolumeAttributesClassName"),
+    )
+    return {name for name in found if name}
 
 
 def _is_across_namespaces(spec: Object) -> bool:

@@ -261,7 +261,6 @@ async def _asked(
         version = reviews.review_version(hook.versions)
         body = reviews.written(request, version)
         answer = await caller.call(caller.target(hook.client), body, hook.seconds)
-        await caller.forget_oldest()
     except reviews.BadReview as error:
         raise _Unasked(str(error), str(error)) from None
     except NoClient as error:

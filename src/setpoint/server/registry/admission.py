@@ -1,8 +1,14 @@
-"""What the server itself adds to a new object: the classes that it names none of, tolerations, protection.
+"""What the server itself adds to a new object, and what it refuses because of what else there is.
 
-Priorities and run times of pods, storage of claims, classes of ingresses; a class that is named and is not
-there is refused.  Nobody owns what is filled in here: managedFields are set before.  Pure but for the look
-into the store, which is handed in; in place.
+``admit`` adds: the classes that it names none of, tolerations, protection.  Priorities and run times of pods,
+where their node is, storage of claims, classes of ingresses; a class that is named and is not there is
+refused.  Nobody owns what is filled in here: managedFields are set before.
+
+``judge`` refuses, when everybody has had a say: a second default priority, a claim that grows and may not, a
+pod whose overhead is not that of its run time.
+
+Pure but for the look into the store, which is handed in; in place.  Fed by ``registry.py``, and by
+``server/admission`` where others have a say too.
 
 Not here: webhooks, policies, limit ranges, quotas, pod security (``server/admission``).
 """
@@ -10,14 +16,25 @@ Not here: webhooks, policies, limit ranges, quotas, pod security (``server/admis
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Final, Protocol
 
+from setpoint.api.quantity import Quantity
+from setpoint.server.registry import runtimes
 from setpoint.server.registry.beginnings import PRIORITIES, add_taint, add_tolerations, protect
 from setpoint.server.registry.resources import Object
 from setpoint.server.statuses import StatusError, forbidden
 
-Look = Callable[[str], Sequence[Object]]  # all objects that are stored under this name
 
+class Look(Protocol):
+    """Into the store, at a kind that is in no namespace."""
+
+    def __call__(self, stored: str, name: str = "") -> Sequence[Object]:
+        """All objects that are stored under this name; or the one that is called so, if there is one."""
+
+
+_PRIORITIES: Final = "priorityclasses.scheduling.k8s.io"
+_RUNTIMES: Final = "runtimeclasses.node.k8s.io"
+_STORAGE: Final = "storageclasses.storage.k8s.io"
 _DEFAULT_STORAGE: Final = (
     "storageclass.kubernetes.io/is-default-class",
     "storageclass.beta.kubernetes.io/is-default-class",
@@ -25,29 +42,50 @@ _DEFAULT_STORAGE: Final = (
 _DEFAULT_INGRESS: Final = ("ingressclass.kubernetes.io/is-default-class",)
 _OLD_STORAGE: Final = "volume.beta.kubernetes.io/storage-class"
 _OLD_INGRESS: Final = "kubernetes.io/ingress.class"
+_TOPOLOGY: Final = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
 
 
-def admit(stored: str, obj: Object, look: Look) -> None:
-    """Kinds that refer to no class stay as they are."""
-    found = _ADMITTED.get(stored)
-    if found is not None:
+def admit(stored: str, obj: Object, look: Look, old: Object | None = None) -> None:
+    """Fill in an object, new where there is no ``old`` one.  Kinds without classes stay as they are."""
+    if old is not None:
+        if stored == "pods":
+            _changed_pod(obj["spec"], old["spec"])
+    elif (found := _ADMITTED.get(stored)) is not None:
         found(obj, look)
+
+
+def judge(stored: str, obj: Object, old: Object | None, look: Look) -> None:
+    """Refuse an object, new where there is no ``old`` one, that does not go with what there is."""
+    found = _JUDGED.get(stored)
+    if found is not None:
+        found(obj, old, look)
+
+
+def add_topology(obj: Object, node: str, look: Look) -> None:
+    """A pod that is on a node, or the Binding that brings it there, has the labels of the node's place."""
+    labels = _labels(_named(node, "nodes", look))
+    place = {name: labels[name] for name in _TOPOLOGY if name in labels}
+    if place:
+        obj["metadata"]["labels"] = {**_labels(obj), **place}
+
+
+def _labels(obj: Object | None) -> Mapping[str, str]:
+    found: Mapping[str, str] = ((obj or {}).get("metadata") or {}).get("labels") or {}
+    return found
+
+
+# ── Pods and their priorities ───────────────────────────────────────────────────────────────────────
 
 
 def _pod(obj: Object, look: Look) -> None:
     spec = obj["spec"]
-    classes = look("priorityclasses.scheduling.k8s.io")
     name = spec.get("priorityClassName")
     if not name:
-        chosen = min(
-            (one for one in classes if one.get("globalDefault")),
-            key=lambda one: int(one["value"]),
-            default=None,
-        )
+        chosen = _default_priority(look)
         if chosen is not None:
             spec["priorityClassName"] = chosen["metadata"]["name"]
     else:
-        chosen = _named(classes, name)
+        chosen = _named(name, _PRIORITIES, look)
         if chosen is None and name not in PRIORITIES:
             raise _refused(obj, f"no PriorityClass with name {name} was found")
     chosen = chosen or {"value": PRIORITIES.get(name or "", 0)}
@@ -55,9 +93,49 @@ def _pod(obj: Object, look: Look) -> None:
     policy = chosen.get("preemptionPolicy") or "PreemptLowerPriority"
     _fill(obj, "preemptionPolicy", policy, "string value of PreemptionPolicy")
     add_tolerations(spec)
-    runtime = spec.get("runtimeClassName")
-    if runtime and _named(look("runtimeclasses.node.k8s.io"), runtime) is None:
-        raise _refused(obj, f'pod rejected: RuntimeClass "{runtime}" not found')
+    if told := runtimes.fill(spec, _runtime(obj, look)):
+        raise _refused(obj, told)
+    if spec.get("nodeName"):
+        add_topology(obj, spec["nodeName"], look)
+
+
+def _changed_pod(spec: Object, before: Object) -> None:
+    """What was filled in when it was made is not taken away by who does not know of it."""
+    for name in ("priority", "preemptionPolicy"):
+        if spec.get(name) is None and before.get(name) is not None:
+            spec[name] = before[name]
+    add_tolerations(spec)
+
+
+def _judge_pod(obj: Object, old: Object | None, look: Look) -> None:
+    if old is None and (told := runtimes.overhead_refusal(obj["spec"], _runtime(obj, look))):
+        raise _refused(obj, told)
+
+
+def _runtime(pod: Object, look: Look) -> Object | None:
+    name = pod["spec"].get("runtimeClassName")
+    if not name:
+        return None
+    found = _named(name, _RUNTIMES, look)
+    if found is None:
+        raise _refused(pod, f'pod rejected: RuntimeClass "{name}" not found')
+    return found
+
+
+def _default_priority(look: Look) -> Object | None:
+    """Of several, which can only be made at the same moment, the lowest."""
+    defaults = [one for one in look(_PRIORITIES) if one.get("globalDefault")]
+    return min(defaults, key=lambda one: int(one["value"]), default=None)
+
+
+def _judge_priority(obj: Object, old: Object | None, look: Look) -> None:
+    default = _default_priority(look) if obj.get("globalDefault") else None
+    if default is None:
+        return
+    name, already = obj["metadata"]["name"], default["metadata"]["name"]
+    if old is None or already != name:
+        told = f"PriorityClass {already} is already marked as default. Only one default can exist"
+        raise forbidden("priorityclasses", "scheduling.k8s.io", name, told)
 
 
 def _fill(obj: Object, field: str, computed: int | str, what: str) -> None:
@@ -69,6 +147,9 @@ def _fill(obj: Object, field: str, computed: int | str, what: str) -> None:
             f"{computed} from the given PriorityClass name",
         )
     obj["spec"][field] = computed
+
+
+# ── Other kinds ─────────────────────────────────────────────────────────────────────────────────────
 
 
 def _node(obj: Object, look: Look) -> None:  # noqa: ARG001
@@ -88,9 +169,38 @@ def _claim(obj: Object, look: Look) -> None:
     said = _OLD_STORAGE in (obj["metadata"].get("annotations") or {})
     if said or "storageClassName" in obj.get("spec", {}):
         return
-    chosen = _default(look("storageclasses.storage.k8s.io"), _DEFAULT_STORAGE)
+    chosen = _default(look(_STORAGE), _DEFAULT_STORAGE)
     if chosen is not None:
         obj["spec"]["storageClassName"] = chosen["metadata"]["name"]
+
+
+def _judge_claim(obj: Object, old: Object | None, look: Look) -> None:
+    """A claim grows when it is bound, and its class says that what it is bound to can."""
+    if old is None or _size(obj) <= _size(old):
+        return
+    name = obj["metadata"]["name"]
+    if (old.get("status") or {}).get("phase") != "Bound":
+        told = "Only bound persistent volume claims can be expanded"
+        raise forbidden("persistentvolumeclaims", "", name, told)
+    used = _storage_class(obj)
+    found = _named(used, _STORAGE, look) if used and used == _storage_class(old) else None
+    if found is None or not found.get("allowVolumeExpansion"):
+        told = (
+            "only dynamically provisioned pvc can be resized and "
+            "the storageclass that provisions the pvc must support resize"
+        )
+        raise forbidden("persistentvolumeclaims", "", name, told)
+
+
+def _size(claim: Object) -> Quantity:
+    requests = ((claim.get("spec") or {}).get("resources") or {}).get("requests") or {}
+    return Quantity(requests.get("storage") or 0)
+
+
+def _storage_class(claim: Object) -> str:
+    annotations = claim["metadata"].get("annotations") or {}
+    name: str = annotations.get(_OLD_STORAGE, claim["spec"].get("storageClassName") or "")
+    return name
 
 
 def _ingress(obj: Object, look: Look) -> None:
@@ -115,8 +225,8 @@ def _is_marked(one: Object, marks: Sequence[str]) -> bool:
     return any(annotations.get(mark) == "true" for mark in marks)
 
 
-def _named(objects: Sequence[Object], name: str) -> Object | None:
-    return next((one for one in objects if one["metadata"]["name"] == name), None)
+def _named(name: str, stored: str, look: Look) -> Object | None:
+    return next(iter(look(stored, name)), None) if name else None
 
 
 def _refused(pod: Object, why: str) -> StatusError:
@@ -130,4 +240,9 @@ _ADMITTED: Final[Mapping[str, Callable[[Object, Look], None]]] = {
     "pods": _pod,
     "volumeattributesclasses.storage.k8s.io": _attributes_class,
     "ingresses.networking.k8s.io": _ingress,
+}
+_JUDGED: Final[Mapping[str, Callable[[Object, Object | None, Look], None]]] = {
+    "persistentvolumeclaims": _judge_claim,
+    "pods": _judge_pod,
+    _PRIORITIES: _judge_priority,
 }

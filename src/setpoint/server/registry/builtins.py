@@ -39,6 +39,7 @@ _CREATED = 2  # an update of what is not there creates it
 _RETURNED = 4  # a deletion answers with the object
 _UNCOUNTED = 8  # it has no generation
 _LATER = 16  # its generation begins with its first change
+_ONCE = 32  # its generation never rises
 _TRAITS: Mapping[str, int] = {
     "configmaps": _UNCOUNTED,
     "endpoints": _CREATED | _UNCOUNTED,
@@ -81,6 +82,7 @@ _TRAITS: Mapping[str, int] = {
     "storageclasses.storage.k8s.io": _RETURNED | _UNCOUNTED,
     "volumeattachments.storage.k8s.io": _CONDITIONAL | _RETURNED | _UNCOUNTED,
     "volumeattributesclasses.storage.k8s.io": _RETURNED | _UNCOUNTED,
+    "priorityclasses.scheduling.k8s.io": _ONCE,
 }
 _NAME_RULES: Mapping[str, NameRule] = {
     "namespaces": "label",
@@ -124,6 +126,7 @@ class BuiltinStrategy(PlainStrategy):
         self.returns_deleted = bool(traits & _RETURNED)
         self.has_generation = not traits & _UNCOUNTED
         self._is_counted_later = bool(traits & _LATER)
+        self._is_counted_once = bool(traits & _ONCE)
         self.name_rule = _NAME_RULES.get(qualified(served.plural, served.group), "subdomain")
         self.default_policy = "Orphan" if stored in _ORPHANED else "Background"
         self.orphan_warnings = _ORPHAN_WARNINGS.get(stored, ())
@@ -175,7 +178,7 @@ class BuiltinStrategy(PlainStrategy):
             prepare(new, old)
         if self._stored == "daemonsets.apps":
             self._count_template(new, old)
-        if self.has_generation and self._is_other(new, old):
+        if self.has_generation and not self._is_counted_once and self._is_other(new, old):
             bump_generation(new)
 
     def _count_template(self, new: Object, old: Object) -> None:

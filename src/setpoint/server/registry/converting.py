@@ -9,15 +9,15 @@ same kind, name, namespace and uid; of metadata only labels and annotations may 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
 from setpoint.server.golang import quoted
 from setpoint.server.registry.bodies import go_kind
 from setpoint.server.registry.conversion import converted, is_stored_otherwise, stored
-from setpoint.server.registry.managed.managers import Versions
+from setpoint.server.registry.managed.managers import MisfitError, Versions
 from setpoint.server.registry.resources import Object, Resource
 
 if TYPE_CHECKING:
@@ -28,7 +28,8 @@ _SECONDS: Final = 30
 _MOST_TOLD: Final = 2048  # bytes of an object that is none
 _KNOWN: Final = ("v1", "v1beta1")
 _SAME: Final = (("name", "name"), ("namespace", "namespace"), ("uid", "UID"))
-_decode = msgspec.json.decode
+_encode = msgspec.json.encode
+_T = TypeVar("_T")
 
 
 class ConversionError(Exception):
@@ -69,15 +70,27 @@ class Converter:
 
     async def versions(self, resource: Resource, new: Object, old: Object) -> Versions:
         """How two states of an object are told in each version in which fields of it are owned."""
-        members: Mapping[str, Resource] = resource.family.members if resource.family is not None else {}
+        members = _members(resource)
         entries = old["metadata"].get("managedFields") or ()
         others = {one.get("apiVersion") for one in entries} - {resource.api_version}
-        told = {}
+        found: dict[tuple[int, str], Object] = {}
+        failed: dict[str, str] = {}
+
+        def told(obj: Object, version: str) -> Object:
+            if version in failed:
+                raise MisfitError(failed[version])
+            return found.get((id(obj), version), obj)
+
         for name in sorted(name for name in others if name in members):
-            before, after = await self._convert([old, new], members[name])
-            told[id(old), name], told[id(new), name] = before, after
-        types = {name: one.type for name, one in members.items()}
-        return Versions(types, lambda obj, name: told.get((id(obj), name), obj))
+            try:
+                found[id(old), name], found[id(new), name] = await self._convert([old, new], members[name])
+            except ConversionError as error:
+                failed[name] = str(error)
+        return Versions({name: one.type for name, one in members.items()}, told)
+
+    def telling(self, resource: Resource) -> Telling:
+        """For a decision that needs objects of the resource's version in others."""
+        return Telling(self._convert, resource)
 
     async def _convert(self, objects: Sequence[Object], resource: Resource) -> list[Object]:
         from setpoint.server.admission.calling import CallError, read_answer  # noqa: PLC0415 - only with webhooks
@@ -117,6 +130,66 @@ class Converter:
         return found
 
 
+class Telling:
+    """Objects in other versions, for a decision that cannot ask for them itself, nor say beforehand which.
+
+    It is begun again with every answer that it lacked: each is asked for once, so it comes to an end.
+    """
+
+    def __init__(
+        self, convert: Callable[[Sequence[Object], Resource], Awaitable[list[Object]]], resource: Resource
+    ) -> None:
+        self._convert = convert
+        self._resource = resource
+        self._known: dict[tuple[bytes, str], Object | ConversionError] = {}
+        self.versions = Versions({name: one.type for name, one in _members(resource).items()}, self._told)
+
+    def __repr__(self) -> str:
+        return f"<Telling {self._resource.qualified} with {len(self._known)} answers>"
+
+    async def settled(self, decide: Callable[[], _T]) -> _T:
+        """What is decided, by what needs the same objects each time that it is begun."""
+        while True:
+            try:
+                return decide()
+            except _Untold as missing:
+                try:
+                    made = await self._convert([missing.obj], _members(self._resource)[missing.version])
+                    self._known[missing.key] = made[0]
+                except ConversionError as error:
+                    self._known[missing.key] = error
+
+    def _told(self, obj: Object, version: str) -> Object:
+        hub = self._resource.api_version
+        whole = {"kind": self._resource.kind, "apiVersion": hub, "metadata": {}, **obj}
+        if hub not in (whole["apiVersion"], version):
+            whole = self._told(whole, hub)  # by way of the version that is asked in, as kube-apiserver does
+        if whole["apiVersion"] == version:
+            return whole
+        missing = _Untold(whole, version)
+        found = self._known.get(missing.key)
+        if found is None:
+            raise missing
+        if isinstance(found, ConversionError):
+            raise MisfitError(str(found))
+        return found
+
+
+class _Untold(Exception):
+    """How an object is told in a version is not known yet."""
+
+    def __init__(self, obj: Object, version: str) -> None:
+        super().__init__(version)
+        self.obj = obj
+        self.version = version
+        self.key = _encode(obj), version
+
+
+def _members(resource: Resource) -> Mapping[str, Resource]:
+    """The versions of its kind, by their apiVersion."""
+    return resource.family.members if resource.family is not None else {}
+
+
 def _without_version(obj: Object) -> Object:
     """The store knows the version of an object, and it comes to it later."""
     metadata = {name: one for name, one in obj["metadata"].items() if name != "resourceVersion"}
@@ -125,8 +198,7 @@ def _without_version(obj: Object) -> Object:
 
 def _revived(obj: Object, resource: Resource) -> Object:
     """As the schema of the version that it is stored in has it."""
-    members: Mapping[str, Resource] = resource.family.members if resource.family is not None else {}
-    return converted(obj, members.get(obj["apiVersion"], resource))
+    return converted(obj, _members(resource).get(obj["apiVersion"], resource))
 
 
 def _review(uid: str, wanted: str, objects: Sequence[Object], version: str) -> bytes:

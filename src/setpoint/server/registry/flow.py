@@ -240,18 +240,32 @@ def refuse(
         raise refusal
 
 
-def check_uid(new: Object, old: Object, resource: Resource) -> None:
+def check_uid(new: Object, old: Object, resource: Resource, *, is_dry_run: bool = False) -> None:
     """Whoever puts an object where another of its name is now is refused."""
     uid, found = new["metadata"].get("uid"), old["metadata"]
     if uid and uid != found["uid"]:
-        raise conflict(
-            resource.plural,
-            resource.group,
-            found["name"],
-            f"StorageError: invalid object, Code: 4, Key: {_storage_key(resource, found)}, "
-            f"ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, "
-            f"UID in object meta: {found['uid']}",
-        )
+        raise _unmet(resource, found, "UID", uid, is_dry_run=is_dry_run)
+
+
+def check_meant(named: Object, old: Object, resource: Resource, *, is_dry_run: bool) -> None:
+    """Whoever names the uid or the version of the object that is meant is refused where it is another."""
+    check_uid(named, old, resource, is_dry_run=is_dry_run)
+    said, found = named["metadata"].get("resourceVersion"), old["metadata"]
+    if said and said != found["resourceVersion"]:
+        raise _unmet(resource, found, "ResourceVersion", said, is_dry_run=is_dry_run)
+
+
+def _unmet(resource: Resource, found: Object, what: str, said: str, *, is_dry_run: bool) -> StatusError:
+    """``found`` is the metadata of the object; what is only tried does not reach the root of the store."""
+    key = _storage_key(resource, found).removeprefix("/registry" if is_dry_run else "")
+    return conflict(
+        resource.plural,
+        resource.group,
+        found["name"],
+        f"StorageError: invalid object, Code: 4, Key: {key}, "
+        f"ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: {what} in precondition: {said}, "
+        f"{what} in object meta: {found['uid' if what == 'UID' else 'resourceVersion']}",
+    )
 
 
 def check_version(new: Object, old: Object, resource: Resource) -> None:

@@ -26,9 +26,9 @@ from setpoint.server.admission.admission import Admission
 from setpoint.server.authorization import escalation
 from setpoint.server.authorization.attributes import Attributes, refusal
 from setpoint.server.registry import bodies, decoding, deletion, flow, patching
-from setpoint.server.registry.admission import admit
+from setpoint.server.registry.admission import admit, judge
 from setpoint.server.registry.conversion import converted, is_stored_otherwise, shown, stored, versions_of
-from setpoint.server.registry.converting import ConversionError, is_by_webhook
+from setpoint.server.registry.converting import ConversionError, Telling, is_by_webhook
 from setpoint.server.registry.facts import type_of
 from setpoint.server.registry.listing import list_objects, list_options
 from setpoint.server.registry.managed.apply import apply
@@ -89,6 +89,7 @@ class Registry:
         self.admission = admission or Admission(
             store, resources, names=self._names, now=self.now, authorizer=self.access.authorizer
         )
+        self.look = self.admission.look
         self._converter = self.admission.converter
         self._below = Subresources(self)
         self._writes: set[asyncio.Task[Record]] = set()  # that are not given up midway
@@ -248,7 +249,7 @@ class Registry:
         obj, more = flow.begun(obj, ask, options, uid=uid, now=now, is_tracked=is_tracked)
         asked: admitted.Attributes | None = None
         if is_trusted or self.admission.is_idle(resource):
-            admit(resource.stored, obj, self._look)
+            admit(resource.stored, obj, self.look)
         else:
             asked = admitted.of_request("CREATE", obj, None, ask, is_dry_run=options.is_dry_run)
             obj, more = await self.admission.mutated(asked, more)
@@ -259,6 +260,8 @@ class Registry:
         emitted, more = await in_time(partial(flow.created, obj, ask, more, is_trusted=is_trusted))
         name = emitted["metadata"]["name"]
         place = Place(resource.stored, ask.namespace if resource.namespaced else "", name)
+        if asked is None and not is_trusted:
+            self._judge(emitted, None, resource, more)
         held = resource.strategy.reserve(emitted, None)
         if asked is not None:
             more = await self.admission.judged(asked, emitted, more, held)
@@ -291,8 +294,13 @@ class Registry:
             resource.plural, resource.group, name, prefix="object is being deleted: " if is_going else ""
         )
 
-    def _look(self, stored: str) -> Sequence[Object]:
-        return [_decode(record.data) for record in self.store.listed(stored)]
+    def _judge(self, obj: Object, old: Object | None, resource: Resource, warnings: Warnings) -> None:
+        """Those built-in rules that also hold where nobody else has anything to say."""
+        try:
+            judge(resource.stored, obj, old, self.look)
+        except StatusError as refused:
+            refused.warnings = (*warnings, *refused.warnings)
+            raise
 
     def _authorize_creation(self, ask: Ask) -> None:
         """Whoever updates what is not there creates it, and must be allowed to."""
@@ -383,6 +391,7 @@ class Registry:
             flow.check_place({"metadata": dict(metadata)}, ask)  # a refusal shows the intent as it was sent
             metadata.setdefault("name", ask.name)
             flow.check_name(intent, ask)
+        telling = self._converter.telling(resource) if is_by_webhook(resource) else None
         merge = partial(
             apply,
             manager=options.manager,
@@ -392,7 +401,7 @@ class Registry:
             type=resource.type,
             kind=resource.kind,
             only=flow.tracked_fields(resource, ask.subresource),
-            versions=None if is_by_webhook(resource) else versions_of(resource),
+            versions=versions_of(resource) if telling is None else telling.versions,
         )
 
         def wanted(old: Object) -> Object:
@@ -411,7 +420,7 @@ class Registry:
             except StatusError as refused:
                 if refused.reason != "AlreadyExists" or self.store.get(_place(ask)) is None:
                     raise  # else somebody was faster, and it is there to be changed
-        return await self.change(ask, options, wanted, warnings, is_tracked=True)
+        return await self.change(ask, options, wanted, warnings, is_tracked=True, telling=telling)
 
     async def change(
         self,
@@ -423,31 +432,38 @@ class Registry:
         is_put: bool = False,
         is_tracked: bool = False,
         part: admitted.Part | None = None,
+        telling: Telling | None = None,
     ) -> Answered:
         """Bring an object to what ``wanted`` makes of it, however often somebody else is faster.
 
-        ``part`` is what others are shown of it, where that is not the whole.
+        ``part`` is what others are shown of it, where that is not the whole.  ``telling`` is where ``wanted``
+        has it in other versions from, where a webhook has to be asked.
         """
         resource = ask.resource
         while True:
             record, old = await self.live(ask)
-            new = wanted(old)
+            new = wanted(old) if telling is None else await telling.settled(partial(wanted, old))
             if is_put:
-                flow.check_uid(new, old, resource)
+                flow.check_uid(new, old, resource, is_dry_run=options.is_dry_run)
             resource.strategy.default(new)
-            versions = await self._versions(resource, new, old) if is_by_webhook(resource) else None
+            is_asked = is_by_webhook(resource) and not is_tracked
+            versions = await self._versions(resource, new, old) if is_asked else None
             new, more = flow.changing(
                 new, old, ask, options, now=self.now(), is_tracked=is_tracked, versions=versions
             )
             asked: admitted.Attributes | None = None
             if not self.admission.is_idle(resource):
                 asked, new, more = await self._mutated(ask, options, new, old, more, part)
+            elif not ask.subresource:
+                admit(resource.stored, new, self.look, old)
             escalation.check(new, old, ask, self.access.authorizer)
             flow.check_version(new, old, resource)
             emitted, more = await in_time(partial(flow.updated, new, old, ask, more))
             if asked is not None:
                 seen = emitted if part is None else part.shown(emitted)
                 more = await self.admission.judged(asked, seen, more)
+            elif not ask.subresource:
+                self._judge(emitted, old, resource, more)
             keep_times(emitted, old)
             kept = await self._stored(emitted, resource)
             if same(kept, self._before(record, old, resource)):
@@ -470,11 +486,11 @@ class Registry:
             return Answered(200, (await self._written(resource, record)).data, resource, (*warnings, *more))
 
     async def _versions(self, resource: Resource, new: Object, old: Object) -> Versions:
-        """Both states of an object in each version in which somebody owns fields of it."""
-        try:
-            return await self._converter.versions(resource, new, old)
-        except ConversionError as error:
-            raise StatusError(500, "", str(error)) from None
+        """Both states of an object in each version in which somebody owns fields of it.
+
+        Where a webhook does not tell, the write goes on and owners stay who they are.
+        """
+        return await self._converter.versions(resource, new, old)
 
     async def _mutated(  # noqa: PLR0917 - a write, as it is
         self,

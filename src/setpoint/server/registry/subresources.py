@@ -6,7 +6,7 @@ a part, which the strategy judges.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import msgspec
@@ -16,7 +16,8 @@ from setpoint.api.selectors import LabelSelection
 from setpoint.clock import Clock
 from setpoint.server.access import Access
 from setpoint.server.admission.attributes import Part
-from setpoint.server.registry import bodies, decoding, deletion, flow
+from setpoint.server.registry import bodies, decoding, deletion, flow, placement
+from setpoint.server.registry.admission import add_topology
 from setpoint.server.registry.facts import type_of
 from setpoint.server.registry.managed.apply import apply
 from setpoint.server.registry.managed.managers import track_update
@@ -33,10 +34,10 @@ from setpoint.server.statuses import (
     bad_request,
     conflict,
     invalid,
+    not_found,
     not_served,
-    too_many_requests,
 )
-from setpoint.server.storage.protocol import Changed, Record, Store
+from setpoint.server.storage.protocol import Changed, Place, Record, Store
 
 _encode = msgspec.json.encode
 _decode = msgspec.json.decode
@@ -61,6 +62,8 @@ class Verbs(Protocol):
     def clock(self) -> Clock: ...
 
     def now(self) -> str: ...
+
+    def look(self, stored: str, name: str = "") -> Sequence[Object]: ...
 
     async def live(self, ask: Ask) -> tuple[Record, Object]: ...
 
@@ -152,160 +155,146 @@ class Subresources:
         registry, options = self._registry, write_options(ask)
         kind = _plain(ask.resource, "", "v1", "Binding")
         binding = _of_request(decoding.read_plain(ask, kind), ask, kind, registry.now())
-        binding, warnings = await registry.admit_body(ask, binding, kind)
         target = binding.get("target") or {}
-        name = ask.name or (binding.get("metadata") or {}).get("name", "")
-        node = target.get("name", "")
-        if target.get("kind") not in (None, "", "Node"):
-            told = f'target.kind: Unsupported value: "{target["kind"]}": supported values: "Node", "<empty>"'
+        if ask.subresource and target.get("kind") == "Node":
+            add_topology(binding, target.get("name") or "", registry.look)
+        binding, warnings = await registry.admit_body(ask, binding, kind)
+        target, name = binding.get("target") or {}, ask.name or binding["metadata"].get("name", "")
+        if binding["metadata"].get("name", "") != name:
+            raise bad_request("name in URL does not match name in Binding object")
+        if told := placement.target_refusal(target):
             raise StatusError(500, "", told)
-        if not node:
-            raise StatusError(500, "", "target.name: Required value")
         pods = registry.resources.builtin("", "v1", "pods")
         pod = msgspec.structs.replace(ask, resource=pods, name=name, subresource="binding")
 
         def bound(old: Object) -> Object:
-            if old["metadata"].get("deletionTimestamp"):
-                raise conflict(
-                    "pods/binding", "", name, f"pod {name} is being deleted, cannot be assigned to a host"
-                )
-            if old["spec"].get("nodeName"):
-                already = old["spec"]["nodeName"]
-                raise conflict(
-                    "pods/binding", "", name, f'pod {name} is already assigned to node "{already}"'
-                )
+            flow.check_meant(binding, old, pods, is_dry_run=options.is_dry_run)
+            if why := placement.unbindable(old):
+                raise conflict("pods/binding", "", name, why)
             new: Object = _decode(_encode(old))
-            new["spec"]["nodeName"] = node
-            conditions = new.setdefault("status", {}).setdefault("conditions", [])
-            conditions[:] = [one for one in conditions if one.get("type") != "PodScheduled"]
-            conditions.append(
-                {
-                    "type": "PodScheduled",
-                    "status": "True",
-                    "lastProbeTime": None,
-                    "lastTransitionTime": registry.now(),
-                }
-            )
+            new["spec"]["nodeName"] = target["name"]
+            new.setdefault("status", {}).pop("nominatedNodeName", None)
+            placement.copy_metadata(binding["metadata"], new["metadata"])
+            placement.set_condition(new["status"], {"type": "PodScheduled", "status": "True"}, registry.now())
             return new
 
         await self._rewrite(pod, bound, is_dry_run=options.is_dry_run)
         return Answered(201, _encode(_SUCCESS), None, tuple(warnings))
 
-    async def _rewrite(self, ask: Ask, wanted: Callable[[Object], Object], *, is_dry_run: bool) -> None:
-        """A change that the server itself makes: nobody owns it, nothing is validated."""
+    async def _rewrite(self, ask: Ask, wanted: Callable[[Object], Object], *, is_dry_run: bool) -> str:
+        """A change that the server itself makes: nobody owns it, nothing is validated.
+
+        Gives the version of the object then.
+        """
         registry = self._registry
         while True:
             record, old = await registry.live(ask)
-            emitted = ask.resource.strategy.emit(wanted(old))
-            if is_dry_run:
-                return
+            new = wanted(old)
+            if is_dry_run or new == old:
+                return str(record.revision)
+            emitted = ask.resource.strategy.emit(new)
             try:
-                await registry.store.update(record.place, flow.encoder(emitted), record.revision)
+                record = await registry.store.update(record.place, flow.encoder(emitted), record.revision)
             except Changed:
                 continue
-            return
+            return str(record.revision)
 
     async def _evict(self, ask: Ask) -> Answered:
         registry, is_tried = self._registry, write_options(ask).is_dry_run
         body = _plain(ask.resource, "policy", "v1", "Eviction")
         eviction = decoding.read_plain(ask, body)
-        if (eviction.get("metadata") or {}).get("name", ask.name) != ask.name:
+        if (eviction.get("metadata") or {}).get("name", "") != ask.name:
             raise bad_request("name in URL does not match name in Eviction object")
         eviction = _of_request(eviction, ask, body, registry.now())
         eviction, warnings = await registry.admit_body(ask, eviction, body)
-        options = _tried(eviction.get("deleteOptions") or {}, is_dry_run=is_tried)
-        _, pod = await registry.live(msgspec.structs.replace(ask, subresource=""))
-        ended = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed", "Pending")
-        if not ended and not pod["metadata"].get("deletionTimestamp"):
-            await self._take_budget(ask, pod, is_dry_run=deletion.delete_options(options).is_dry_run)
-        await registry.delete(
-            msgspec.structs.replace(
-                ask,
-                verb="delete",
-                subresource="",
-                body=_encode({"kind": "DeleteOptions", "apiVersion": "v1", **options}),
-                content_type="application/json",
-            ),
-            is_trusted=True,
-        )
+        options = placement.tried(eviction.get("deleteOptions") or {}, is_dry_run=is_tried)
+        await self._move(msgspec.structs.replace(ask, verb="delete", subresource=""), options)
         return Answered(201, _encode(_SUCCESS), None, tuple(warnings))
 
-    async def _take_budget(self, ask: Ask, pod: Object, *, is_dry_run: bool) -> None:
+    async def _move(self, ask: Ask, options: Object) -> None:
+        """Delete a pod, if no budget forbids it.
+
+        One that was let go because of how it was is deleted only as it was.
+        """
+        is_dry_run = deletion.delete_options(options).is_dry_run
+        has_version = (options.get("preconditions") or {}).get("resourceVersion") is not None
+        while True:
+            _, pod = await self._registry.live(ask)
+            is_free, must_be_seen = placement.is_free(pod)
+            budget = None if is_free else self._budget_of(pod)
+            if budget is not None:
+                must_be_seen = placement.is_spared(pod, budget)
+                if not must_be_seen:
+                    await self._take_budget(pod, budget["metadata"]["name"], is_dry_run=is_dry_run)
+            is_asked_for = has_version and budget is None  # a budget goes by what it saw itself
+            seen = pod["metadata"]["resourceVersion"] if must_be_seen and not is_asked_for else ""
+            try:
+                await self._take_away(ask, placement.only_as(options, seen))
+            except StatusError as refused:
+                if refused.code != 409 or not seen or has_version:
+                    raise
+                if budget is not None:
+                    raise placement.still_processed(budget["metadata"]["name"]) from None
+                continue
+            return
+
+    async def _take_away(self, ask: Ask, options: Object) -> None:
+        """Say on a pod why it goes, and delete it."""
+        given, now = deletion.delete_options(options), self._registry.now()
+
+        def disrupted(old: Object) -> Object:
+            deletion.check_preconditions(old, ask.resource, given)
+            new: Object = _decode(_encode(old))
+            placement.set_condition(new.setdefault("status", {}), placement.EVICTED, now)
+            return new
+
+        version = await self._rewrite(ask, disrupted, is_dry_run=given.is_dry_run)
+        if given.version is not None:
+            options = placement.only_as(options, version)
+        body = _encode({"kind": "DeleteOptions", "apiVersion": "v1", **options})
+        asked = msgspec.structs.replace(ask, body=body, content_type="application/json")
+        await self._registry.delete(asked, is_trusted=True)
+
+    def _budget_of(self, pod: Object) -> Object | None:
         registry = self._registry
         budgets = registry.resources.builtin("policy", "v1", "poddisruptionbudgets")
         labels = pod["metadata"].get("labels") or {}
-        found = []
-        for record in registry.store.listed(budgets.stored, ask.namespace):
+        found: list[Object] = []
+        for record in registry.store.listed(budgets.stored, pod["metadata"]["namespace"]):
             budget = _decode(record.data)
             selector = (budget.get("spec") or {}).get("selector")
             if selector is not None and LabelSelection.from_object(selector).matches(labels):
-                found.append((record, budget))
-        if not found:
-            return
+                found.append(budget)
         if len(found) > 1:
-            raise StatusError(
-                500,
-                "InternalError",
-                "This pod has more than one PodDisruptionBudget, "
-                "which the eviction subresource does not support.",
-            )
-        record, budget = found[0]
-        status, name = budget.setdefault("status", {}), budget["metadata"]["name"]
-        refused = "Cannot evict pod as it would violate the pod's disruption budget."
-        if (status.get("observedGeneration") or 0) < budget["metadata"].get("generation", 0):
-            raise too_many_requests(
-                refused,
-                10,
-                causes=[_cause(f"The disruption budget {name} is still being processed by the server.")],
-            )
-        if status.get("disruptionsAllowed", 0) <= 0:
-            raise too_many_requests(refused, 0, causes=[_cause(_without_room(name, status))])
-        if is_dry_run:
+            told = "This pod has more than one PodDisruptionBudget, "
+            raise StatusError(500, "", told + "which the eviction subresource does not support.")
+        return found[0] if found else None
+
+    async def _take_budget(self, pod: Object, name: str, *, is_dry_run: bool) -> None:
+        """Have a budget know of an eviction, if it has room; however often somebody else is faster."""
+        registry = self._registry
+        budgets = registry.resources.builtin("policy", "v1", "poddisruptionbudgets")
+        place = Place(budgets.stored, pod["metadata"]["namespace"], name)
+        while True:
+            record = registry.store.get(place)
+            if record is None:
+                raise not_found(budgets.plural, budgets.group, name)
+            budget: Object = _decode(record.data)
+            placement.check_room(budget)
+            if is_dry_run:
+                return
+            status = budget["status"]
+            status["disruptionsAllowed"] -= 1
+            if not status["disruptionsAllowed"]:
+                placement.spend(status, registry.now())
+            status.setdefault("disruptedPods", {})[pod["metadata"]["name"]] = registry.now()
+            try:
+                await registry.store.update(
+                    place, flow.encoder(budgets.strategy.emit(budget)), record.revision
+                )
+            except Changed:
+                continue
             return
-        status["disruptionsAllowed"] -= 1
-        if not status["disruptionsAllowed"]:
-            _disallow(status, registry.now())
-        status.setdefault("disruptedPods", {})[pod["metadata"]["name"]] = registry.now()
-        try:
-            await registry.store.update(
-                record.place, flow.encoder(budgets.strategy.emit(budget)), record.revision
-            )
-        except Changed:
-            raise conflict(budgets.plural, budgets.group, name, MODIFIED) from None
-
-
-def _tried(options: Object, *, is_dry_run: bool) -> Object:
-    """The options of an eviction's deletion: it is only tried where the request or the eviction says so."""
-    said = options.get("dryRun") or []
-    if is_dry_run and said and said != ["All"]:
-        told = f"Non-matching dry-run options in request and content: [All] and [{' '.join(said)}]"
-        raise StatusError(500, "", told)
-    return {**options, "dryRun": ["All"]} if is_dry_run else options
-
-
-def _without_room(name: str, status: Object) -> str:
-    needs, has = status.get("desiredHealthy", 0), status.get("currentHealthy", 0)
-    if has <= needs:
-        return f"The disruption budget {name} needs {needs} healthy pods and has {has} currently"
-    return f"The disruption budget {name} does not allow evicting pods currently"
-
-
-def _disallow(status: Object, now: str) -> None:
-    """Have a budget say that it has no room left."""
-    others = [each for each in status.get("conditions") or () if each.get("type") != "DisruptionAllowed"]
-    condition = {
-        "type": "DisruptionAllowed",
-        "status": "False",
-        "observedGeneration": status.get("observedGeneration"),
-        "lastTransitionTime": now,
-        "reason": "InsufficientPods",
-        "message": "",
-    }
-    status["conditions"] = [*others, condition]
-
-
-def _cause(message: str) -> Object:
-    return {"reason": "DisruptionBudget", "message": message}
 
 
 # ── Scaling ─────────────────────────────────────────────────────────────────────────────────────────
@@ -367,9 +356,14 @@ class _ScalePart:
 
 
 def _of_request(body: Object, ask: Ask, kind: Resource, now: str) -> Object:
-    """The body of a request, as those see it who have a say in it."""
-    metadata = body.setdefault("metadata", {})
-    metadata["name"], metadata["namespace"] = ask.name or metadata.get("name", ""), ask.namespace
+    """The body of a request, as those see it who have a say in it.
+
+    What the server says about objects is not the client's to say, but for the one that a Binding means.
+    """
+    flow.check_place(body, ask)
+    wiped = ("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
+    for name in wiped if ask.subresource == "binding" else (*wiped, "uid"):
+        body["metadata"].pop(name, None)
     track_update(
         body,
         None,

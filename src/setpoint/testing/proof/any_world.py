@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import tempfile
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from contextlib import suppress
-from typing import Any
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
 
 import msgspec
 
@@ -40,6 +42,9 @@ from setpoint.testing.proof.seam import Seam, Token
 from setpoint.testing.proof.store import actor
 from setpoint.testing.proof.trace import OTHER, USER, Run, Written
 
+_HAIR: Final = 1e-6  # seconds, less than anything waits
+_AGAIN: Final = 1.0  # seconds between two starts of what ends as soon as it starts
+
 
 class AnyWorld(ABC):
     """One run."""
@@ -54,6 +59,7 @@ class AnyWorld(ABC):
         self._started = 0
         self._orders: deque[tuple[Seam, Crash | Travel]] = deque()
         self._ordered = asyncio.Event()
+        self._fallen = asyncio.Event()  # a process has died, or is to
         self._spawned: set[asyncio.Task[None]] = set()
         self._over_at: int | None = None  # the step after which the faults were over
         self._token: Token | None = None
@@ -112,7 +118,31 @@ class AnyWorld(ABC):
             return False
         return any(point.step == last.step and point.state == last.state for point in reference.checkpoints)
 
+    @contextmanager
+    def with_token(self) -> Iterator[None]:
+        """Have processes that are started in the block show a token, which can be rotated."""
+        with tempfile.TemporaryDirectory() as folder:
+            self._token = Token(Path(folder) / "token")
+            yield
+
     # ---- by hand (``lab.py``, ``real_lab.py``)
+
+    async def let_pass(self, seconds: float) -> None:
+        """Let time pass; who dies meanwhile is started again."""
+        until = now() + seconds
+        while (left := until - now()) > _HAIR:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(left):
+                    await self._fallen.wait()
+            self._fallen.clear()
+            while self._orders:  # it may be away for longer than this lasts
+                self._director.begin(self._obey(*self._orders.popleft()))
+            if self._restart_ended():
+                await asyncio.sleep(max(0.0, min(_AGAIN, until - now())))
+
+    def stepped(self) -> None:
+        """The user is about to do something."""
+        self._director.stepped()
 
     async def restart(self) -> None:
         for process in list(self._processes):
@@ -129,19 +159,40 @@ class AnyWorld(ABC):
     def crash(self, seam: Seam, fault: Crash | Travel) -> None:
         self._orders.append((seam, fault))
         self._ordered.set()
+        self._fallen.set()
+
+    @abstractmethod
+    async def _obey(self, seam: Seam, fault: Crash | Travel) -> None:
+        """Have a process die, and start again."""
+
+    async def _kill(self, seam: Seam) -> Process | None:
+        """Have the process of a seam die; None if it is gone already."""
+        process = next((each for each in self._processes if each.seam is seam), None)
+        if process is not None:
+            self._run.line(now(), f"operator {process.number}", "dies")
+            self._processes.remove(process)
+            await process.kill()
+        return process
+
+    def _watch_over(self, process: Process) -> None:
+        """Notice when a process ends that has just begun."""
+        for task in process.tasks:
+            task.add_done_callback(lambda _task: self._fallen.set())
 
     async def _replace(self, process: Process) -> None:
         await process.kill()
         self._processes.remove(process)
         self._start(process.make)
 
-    def _restart_ended(self) -> None:
-        """A process that ended is started again, as a kubelet does."""
-        for process in [each for each in self._processes if each.is_over]:
+    def _restart_ended(self) -> bool:
+        """Start again what has ended by itself, as a kubelet does; whether there was any."""
+        ended = [each for each in self._processes if each.is_over and not each.seam.is_dead]
+        for process in ended:
             if process.failure and process.failure not in self._run.errors:
                 self._run.errors.append(process.failure)
             self._processes.remove(process)
             self._start(process.make).after = process.failure
+        return bool(ended)
 
     async def _pause(self, seconds: float) -> None:
         with suppress(TimeoutError):
@@ -186,6 +237,12 @@ class AnyWorld(ABC):
         finally:
             actor.reset(token)
         return refused
+
+    def is_there(self, step: Create) -> bool:
+        """Whether there is an object of that name, and be it one that is being deleted."""
+        obj, metadata = step.object, step.object["metadata"]
+        place = metadata.get("namespace", "default"), metadata.get("name", "")
+        return self._find(obj["apiVersion"], obj["kind"], *place) is not None
 
     def look_at_all(self) -> None:
         requests: dict[str, list[Request]] = {}
@@ -241,11 +298,10 @@ class AnyWorld(ABC):
         if self._token is not None:
             self._token.rotate()
 
-    def hide(self, what: str, seconds: float) -> None:
-        _verb, name, thing = what.split(" ", 2)
-        for cloud in self._clouds:
-            if cloud.name == name:
-                cloud.hide(thing, seconds)
+    def hide(self, what: str, seconds: float) -> bool:
+        """Have what an effect has made outside not be found for a while; whether there is such a thing."""
+        name, _, thing = what.partition(" ")[2].partition(" ")
+        return any(cloud.hide(thing, seconds) for cloud in self._clouds if cloud.name == name)
 
     # ---- what happened
 

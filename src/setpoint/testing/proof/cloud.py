@@ -7,8 +7,10 @@
             await cloud.create(site.metadata.uid, name=site.spec.host)
 
 In a proof every call passes the same seam as requests do: it can be refused, its reply can be lost, the
-process can die before or after it, and what was made may not be found for a while: by the world's time,
-whatever the clocks of who asks say.  Elsewhere it just works.
+process can die before or after it or be paused, and what was made may not be found for a while: by the
+world's time, whatever the clocks of who asks say.  What only reads changes nothing, and is no effect: a sweep
+strikes the others, a fault that is placed by hand also ``get dns ID`` and ``list dns``.  Elsewhere it just
+works.
 
 Faults know a call by what its thing is ``called``: an id with a uid in it is another in each run, and a plan
 must find its place in all of them.
@@ -37,7 +39,9 @@ class CloudError(SetpointError):
 class Way(Protocol):
     """How a call reaches the outside."""
 
-    async def external(self, what: str, do: Callable[[], T], fail: Callable[[int], Exception]) -> T: ...
+    async def external(
+        self, what: str, do: Callable[[], T], fail: Callable[[int], Exception], *, is_read: bool = False
+    ) -> T: ...
 
 
 way: ContextVar[Way | None] = ContextVar("setpoint_proof_way", default=None)
@@ -71,7 +75,7 @@ class Cloud:
             self.tell("ADDED", id, data)
             return dict(data)
 
-        return await self._call("create", id, do)
+        return await self._call(f"create {self.name}", id, do)
 
     async def update(self, id: str, /, **data: Any) -> None:  # noqa: A002
         """Change a thing.  CloudError 404 if there is none."""
@@ -83,7 +87,7 @@ class Cloud:
                 self.things[id] |= data
                 self.tell("MODIFIED", id, self.things[id])
 
-        await self._call("update", id, do)
+        await self._call(f"update {self.name}", id, do)
 
     async def delete(self, id: str, /) -> bool:  # noqa: A002
         """Take a thing away; whether it was there."""
@@ -94,34 +98,46 @@ class Cloud:
                 self.tell("DELETED", id, found)
             return found is not None
 
-        return await self._call("delete", id, do)
+        return await self._call(f"delete {self.name}", id, do)
 
     async def get(self, id: str, /) -> dict[str, Any] | None:  # noqa: A002
-        found = self.things.get(id)
-        return None if found is None or self._is_hidden(id) else dict(found)
+        """A thing; None if there is none, or none is found yet."""
+
+        def do() -> dict[str, Any] | None:
+            found = self.things.get(id)
+            return None if found is None or self._is_hidden(id) else dict(found)
+
+        return await self._call(f"get {self.name}", id, do, is_read=True)
 
     async def list(self, **tags: Any) -> dict[str, dict[str, Any]]:
         """Those with these tags, by id."""
-        return {
-            id_: dict(data)
-            for id_, data in self.things.items()
-            if not self._is_hidden(id_) and all(data.get(key) == value for key, value in tags.items())
-        }
 
-    def hide(self, called: str, seconds: float) -> None:
-        """Have the youngest thing that is called so not be found for a while."""
+        def do() -> dict[str, dict[str, Any]]:
+            return {
+                id_: dict(data)
+                for id_, data in self.things.items()
+                if not self._is_hidden(id_) and all(data.get(key) == value for key, value in tags.items())
+            }
+
+        return await self._call(f"list {self.name}", "", do, is_read=True)
+
+    def hide(self, called: str, seconds: float) -> bool:
+        """Have the youngest thing that is called so not be found for a while; whether there is one."""
         found = next((id_ for id_ in reversed(self.things) if self.called(id_) == called), None)
         if found is not None:
             self._hidden[found] = world_time() + seconds
+        return found is not None
 
     def _is_hidden(self, id_: str) -> bool:
         return world_time() < self._hidden.get(id_, 0.0)
 
-    async def _call(self, verb: str, id_: str, do: Callable[[], T]) -> T:
+    async def _call(self, what: str, id_: str, do: Callable[[], T], *, is_read: bool = False) -> T:
         path = way.get()
         if path is None:
             return do()
-        what = f"{verb} {self.name}"
         return await path.external(
-            f"{what} {self.called(id_)}", do, lambda code: CloudError(f"{what} {id_}", code)
+            f"{what} {self.called(id_)}".rstrip(),
+            do,
+            lambda code: CloudError(f"{what} {id_}".rstrip(), code),
+            is_read=is_read,
         )

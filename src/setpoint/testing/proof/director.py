@@ -3,7 +3,7 @@
 Promises:
 
 1. A fault strikes at its place and nowhere else, and is noted in ``run.fired``; one that finds no place does
-   nothing, and the run says so.
+   nothing, and the run says so.  So does one in which others act, and all that they ask for is refused.
 2. Faults end: ``is_busy`` is true while one of them still holds something back.  What lasts for ever
    (``Starve``) is not waited for.
 3. What was refused has not been done; what was lost has.  The operator is told as a transport tells it: that
@@ -34,6 +34,7 @@ from setpoint.testing.proof.plans import (
     ClockStep,
     Compact,
     Crash,
+    Create,
     Cut,
     Double,
     Freeze,
@@ -71,6 +72,7 @@ _AFTERWARDS = 5.0  # seconds in which a watch that was opened may yet turn out t
 _SEEN_FIRST = 0.5  # seconds that the operator has for what it sees before what came earlier
 _TAKE_OVER = 60.0  # seconds that a paused leader sleeps: longer than any lease
 _TRIES = 10  # to put something on an object that is not seen yet, or that others write to
+_GOING = 120.0  # seconds that who makes an object anew waits for the old one to go
 
 
 class Stage(Protocol):
@@ -81,6 +83,8 @@ class Stage(Protocol):
     def spawn(self, work: Coroutine[Any, Any, None]) -> None: ...
 
     async def act(self, steps: tuple[Step, ...], by: str) -> list[str]: ...
+
+    def is_there(self, step: Create) -> bool: ...
 
     def look_at_all(self) -> None: ...
 
@@ -106,7 +110,7 @@ class Stage(Protocol):
 
     def starve(self) -> None: ...
 
-    def hide(self, what: str, seconds: float) -> None: ...
+    def hide(self, what: str, seconds: float) -> bool: ...
 
     def template(self, resource: str, namespace: str, name: str) -> str: ...
 
@@ -165,7 +169,7 @@ class Director:
     def freeze(self, fault: Freeze) -> None:
         """Have the view stand still from now on."""
         self._frozen[id(fault)] = fault.resources
-        self._begin(self._freeze(fault))
+        self.begin(self._freeze(fault))
 
     # ---- effects
 
@@ -197,18 +201,23 @@ class Director:
         lose: Callable[[int], T],
         *,
         is_external: bool = False,
+        is_read: bool = False,
     ) -> T:
-        """Have an effect done, or whatever the plan says instead."""
+        """Have an effect done, or whatever the plan says instead.
+
+        What only reads is struck in the same way, and is no effect: nothing is said of it.
+        """
         look = current_look()
         effect = Effect(
-            len(self.run.effects) + 1,
+            0 if is_read else len(self.run.effects) + 1,
             at_of(self._counts, what),
             seam.process,
             _now(),
             is_external,
             look="" if look is None else look.id,
         )
-        self.run.effects.append(effect)
+        if not is_read:
+            self.run.effects.append(effect)
         struck = self._striking(effect.at)
         for fault in struck:
             code = await self._before(seam, effect, fault)
@@ -236,6 +245,8 @@ class Director:
     def _note(self, seam: Seam, effect: Effect, came_to: str) -> None:
         effect.came_to = came_to
         effect.ended = _now()
+        if not effect.number:
+            return  # a read
         if came_to[:1] == "2" or came_to.startswith("done"):
             self.run.done.append((seam.process, effect.at.what))
         self.run.line(_now(), f"operator {seam.process}", f"{effect.at} → {came_to}")
@@ -250,11 +261,10 @@ class Director:
                 self._fire(fault)
                 return code
             case Interfere(when="before", steps=steps, by=by):
-                self._fire(fault)
-                await self._stage.act(steps, by)
+                await self._interfere(fault, steps, by)
             case Freeze():
                 self._fire(fault)
-                self._begin(self._freeze(fault))
+                self.begin(self._freeze(fault))
             case Starve(resources=resources):
                 self._fire(fault)
                 self._frozen[id(fault)] = resources
@@ -262,13 +272,13 @@ class Director:
             case Throttle(seconds=seconds, retry_after=retry_after):
                 self._fire(fault)
                 self._throttled_until, self._retry_after = _now() + seconds, retry_after
-                self._begin(asyncio.sleep(seconds))
+                self.begin(asyncio.sleep(seconds))
                 return 429
             case ClockStep(seconds=seconds, clock="calendar"):
                 self._fire(fault)
                 self._stage.step_clock(seam, seconds)
                 if self._elects:
-                    self._begin(asyncio.sleep(_TAKE_OVER))
+                    self.begin(asyncio.sleep(_TAKE_OVER))
             case ClockStep(seconds=seconds):
                 if self._stage.pace_clocks(seam, ahead=seconds):
                     self._fire(fault)
@@ -276,23 +286,22 @@ class Director:
             case SlowClock(pace=pace, seconds=seconds):
                 if self._stage.pace_clocks(seam, pace=pace):
                     self._fire(fault)
-                    self._begin(self._slow(seam, seconds))
+                    self.begin(self._slow(seam, seconds))
             case Rotate():
                 self._fire(fault)
                 self._stage.rotate_token()
             case Unwritable(seconds=seconds):
                 self._fire(fault)
                 self._stage.fill_disk(True)
-                self._begin(self._full(seconds))
+                self.begin(self._full(seconds))
             case Unadmitted(seconds=seconds):
                 self._fire(fault)
                 resource = effect.at.what.split(" ")[1].partition("/")[0]
-                self._begin(self._unguarded(seconds, await self._stage.guard(resource, fault)))
+                self.begin(self._unguarded(seconds, await self._stage.guard(resource, fault)))
             case Linger(when="before"):
                 await self._detain(fault)
             case Alter(when="before", step=step):
-                self._fire(fault)
-                await self._stage.act((step,), OTHER)
+                await self._interfere(fault, (step,), OTHER)
             case Uncollected(steps=steps):
                 self._fire(fault)
                 self.uncollected = steps
@@ -300,13 +309,13 @@ class Director:
             case Overlap():
                 self._fire(fault)
                 seam.is_paused = True
-                self._begin(self._wake_up(seam))
+                self.begin(self._wake_up(seam))
                 await self.pauses(seam)
             case Unrenewed(code=code):
                 self._fire(fault)
                 self._unrenewed.add(seam.process)
                 self._unrenewed_code = code
-                self._begin(asyncio.sleep(_TAKE_OVER))
+                self.begin(asyncio.sleep(_TAKE_OVER))
         return None
 
     async def _after(self, seam: Seam, effect: Effect, fault: AnyFault) -> int | None:
@@ -323,13 +332,11 @@ class Director:
                 self._fire(fault)
                 await asyncio.sleep(seconds)
             case Interfere(when="after", steps=steps, by=by):
-                self._fire(fault)
-                await self._stage.act(steps, by)
+                await self._interfere(fault, steps, by)
             case Linger(when="after"):
                 await self._detain(fault)
             case Alter(when="after", step=step):
-                self._fire(fault)
-                await self._stage.act((step,), OTHER)
+                await self._interfere(fault, (step,), OTHER)
             case Compact():
                 self._fire(fault)
                 await self._stage.compact()
@@ -339,12 +346,12 @@ class Director:
                 self._away_until = _now() + away
                 self._cut_off.add(seam.process)
                 self._break_all(seam)
-                self._begin(asyncio.sleep(away))
+                self.begin(asyncio.sleep(away))
                 return 0
             case Hide(seconds=seconds):
-                self._fire(fault)
-                self._stage.hide(effect.at.what, seconds)
-                self._begin(asyncio.sleep(seconds))
+                if self._stage.hide(effect.at.what, seconds):
+                    self._fire(fault)
+                    self.begin(asyncio.sleep(seconds))
         return None
 
     def _break_all(self, seam: Seam) -> None:
@@ -366,9 +373,40 @@ class Director:
         self._stage.crash(seam, fault)
         await forever()
 
+    async def _interfere(self, fault: Interfere | Alter, steps: tuple[Step, ...], by: str) -> None:
+        self._fire(fault)
+        if not await self.act(steps, by):
+            self.run.fired.remove(str(fault))  # nobody has done anything
+
+    async def act(self, steps: tuple[Step, ...], by: str) -> bool:
+        """Have others take steps; whether any was taken.
+
+        What is deleted and made anew can be made only when the old one is gone.  That may need the very
+        operator in whose task this is: it goes on, and they wait, as ``kubectl replace --force`` does.
+        """
+        is_taken = False
+        for number, step in enumerate(steps):
+            if not await self._stage.act((step,), by):
+                is_taken = True
+            elif is_taken and isinstance(step, Create):
+                self.begin(self._make_anew(step, steps[number + 1 :], by))
+                break
+        return is_taken
+
+    async def _make_anew(self, create: Create, steps: tuple[Step, ...], by: str) -> None:
+        """Make an object as soon as its predecessor is gone, then go on."""
+        until, pause = _now() + _GOING, 0.02
+        while _now() < until:
+            await asyncio.sleep(pause)
+            pause = min(1.0, pause * 1.5)
+            if not self._stage.is_there(create) and not await self._stage.act((create,), by):
+                await self.act(steps, by)
+                return
+        self.run.line(_now(), by, f"gives up after {_GOING:g} s: {create}")
+
     async def _freeze(self, fault: Freeze) -> None:
         self._frozen[id(fault)] = fault.resources
-        await self._stage.act(fault.meanwhile, USER)
+        await self.act(fault.meanwhile, USER)
         left = fault.seconds
         while left > 0:
             await asyncio.sleep(min(left, _LOOK_EVERY))
@@ -427,7 +465,7 @@ class Director:
         seam.is_paused = False
         self.changed.beat()
 
-    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+    def begin(self, work: Coroutine[Any, Any, None]) -> None:
         """Something that takes time, in the world and not in the process that it happens to."""
 
         async def counted() -> None:
@@ -567,7 +605,7 @@ class Director:
                     return error_line(code)
         self.run.line(_now(), lane, str(at))
         for other in sorted(self._swapped - {view.resource}):
-            self._begin(self._swap_back(other, _SEEN_FIRST))
+            self.begin(self._swap_back(other, _SEEN_FIRST))
         return whole
 
     async def _swap_back(self, resource: str, seconds: float) -> None:

@@ -1,13 +1,14 @@
-"""A plan that failed, as it is kept: in a file, for ``replay``, and as a test.
+"""A plan that failed, as it is kept: in a file, for ``replay``, as a test, and as a call.
 
 With the plan goes what its verdict depends on: which operator of which file, and what the proof was told, as
 far as a file can hold it.  Rules are code: the file names them, and who replays must give them again.
 
-Pure.  Written by ``cli/prove.py``; read by ``prove.py`` (``replay``).
+Pure.  Written by ``cli/prove.py`` and told by ``report.py``; read by ``prove.py`` (``replay``).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -93,6 +94,27 @@ def _is_named(obj: dict[str, Any]) -> bool:
     return bool(
         obj.get("apiVersion") and obj.get("kind") and isinstance(metadata, dict) and metadata.get("name")
     )
+
+
+def as_call(kept: Kept, clouds: Iterable[str] = (), *, is_warning: bool = False) -> list[str]:
+    """Lines of Python that run it again, where ``make`` is what the proof was given; they can be pasted.
+
+    ``clouds`` are the names of those that it uses; they and rules are in no plan.  A warning fails no test.
+    """
+    name, given = "replay", "make"
+    lines = ["from setpoint.testing import replay"]
+    if kept.how.is_on_cluster:
+        name, given = "replay_on_cluster", "make, Config.load()"
+        lines = [
+            "from setpoint.client.config import Config",
+            "from setpoint.testing.proof.real_proof import replay_on_cluster",
+        ]
+    named = ", ".join("".join(each if each.isalnum() else "_" for each in cloud) for cloud in clouds)
+    more = f", clouds=[{named}]" if named else ""
+    called = f"report = {name}({given}, {msgspec.json.encode(kept).decode()!r}{more})"
+    if kept.how.rules:
+        lines.append(f"# and always=… and never=…, as they were: {'; '.join(kept.how.rules)}")
+    return [*lines, called, "print(report)" if is_warning else "assert report.is_good, str(report)"]
 
 
 def as_test(kept: Kept, title: str, operator: str) -> str:

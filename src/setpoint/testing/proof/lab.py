@@ -43,7 +43,7 @@ from setpoint.testing.proof.chance import seeded
 from setpoint.testing.proof.cloud import Cloud
 from setpoint.testing.proof.controllers import Controllers, chosen
 from setpoint.testing.proof.pace import PacedLoop, world_time
-from setpoint.testing.proof.plans import AnyFault, At, Freeze, Plan
+from setpoint.testing.proof.plans import AnyFault, At, Freeze, Hide, Overlap, Plan, Unrenewed
 from setpoint.testing.proof.process import Subject, make_task, maker
 from setpoint.testing.proof.report import causal, story
 from setpoint.testing.proof.store import actor
@@ -62,6 +62,8 @@ class ByHand(Protocol):
     def transport(self) -> Transport: ...
     async def host(self, make: Callable[[], Subject]) -> None: ...
     async def restart(self) -> None: ...
+    def stepped(self) -> None: ...
+    async def let_pass(self, seconds: float) -> None: ...
     def place(self, faults: Iterable[AnyFault]) -> None: ...
     async def freeze(self, fault: Freeze) -> None: ...
     async def settle(self, patience: float) -> str: ...
@@ -73,7 +75,8 @@ class Lab:
     """A cluster, and operators in it; a context manager.
 
     With ``controllers``, those of every cluster run in it, by their names, or all: a Deployment makes pods.
-    Paths begin in ``folder``; ``update`` has snapshots written where they would be compared.
+    Of each operator there are ``replicas``, which elect a leader if they are several.  Paths begin in
+    ``folder``; ``update`` has snapshots written where they would be compared.
     """
 
     def __init__(
@@ -82,6 +85,7 @@ class Lab:
         seed: int = 0,
         clouds: tuple[Cloud, ...] = (),
         controllers: Controllers = False,
+        replicas: int = 1,
         folder: Path = Path(),
         update: bool = False,
     ) -> None:
@@ -95,7 +99,7 @@ class Lab:
         self._world: ByHand
         self._placed: list[AnyFault] = []
         self._looked_at: set[str] = set()  # since the user last did something
-        self.trace = Run(Plan((), (), seed))
+        self.trace = Run(Plan((), (), seed, replicas=replicas))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {len(self.trace.writes)} writes>"
@@ -117,6 +121,7 @@ class Lab:
 
     async def _begin(self, prepared: Prepared, names: random.Random) -> Client:
         self._world = self._memory = World(prepared, self.trace.plan, self.trace, names)
+        self._open.enter_context(self._memory.with_token())
         await self._open.enter_async_context(self._memory.running())
         return Client(transport=self._world.transport(), field_manager=USER)
 
@@ -161,7 +166,7 @@ class Lab:
         """Have the server serve kinds."""
         for crd in crds:
             self._act("apply", crd, self.client.apply(crd, force=True))
-        self.pass_time(1)
+        self._let_pass(1)
         self._memory.look_up()
 
     def create(self, obj: Object | dict[str, Any]) -> None:
@@ -189,6 +194,7 @@ class Lab:
 
         async def act() -> T:
             self._looked_at.clear()
+            self._world.stepped()
             self.trace.line(self.now(), USER, f"{verb} {told}")
             token = actor.set(USER)
             try:
@@ -202,8 +208,12 @@ class Lab:
         return self.wait(act())
 
     def pass_time(self, seconds: float) -> None:
-        """Let time pass; what falls due meanwhile happens."""
-        self.wait(asyncio.sleep(seconds))
+        """Let time pass; what falls due meanwhile happens, and an operator that dies is started again."""
+        self._world.stepped()
+        self._let_pass(seconds)
+
+    def _let_pass(self, seconds: float) -> None:
+        self.wait(self._world.let_pass(seconds))
 
     def restart(self) -> None:
         """Have every operator die and start again."""
@@ -211,9 +221,28 @@ class Lab:
         self.settle()
 
     def fault(self, *faults: AnyFault) -> None:
-        """Place faults: they strike when it comes to what they wait for."""
+        """Place faults: they strike when it comes to what they wait for.
+
+        ValueError for one that could do nothing here, however often it struck.
+        """
+        for each in faults:
+            self._check(each)
         self._placed += faults
         self._world.place(faults)
+
+    def _check(self, fault: AnyFault) -> None:
+        if isinstance(fault, Overlap | Unrenewed) and self.trace.plan.replicas == 1:
+            raise ValueError(
+                f"{fault}: an operator that is alone is not elected, and has no lease to lose; have two of "
+                "it, with Lab(replicas=2) or @pytest.mark.cluster(replicas=2)"
+            )
+        if isinstance(fault, Hide) and not any(
+            fault.at.what.startswith(f"create {cloud.name} ") for cloud in self._clouds
+        ):
+            raise ValueError(
+                f"{fault}: only what is made in a cloud can be hidden, and in one that this cluster was told "
+                "of; have a fixture `cluster` of your own, with Lab(clouds=(cloud,))"
+            )
 
     def freeze(self, *resources: str, seconds: float = 60.0) -> None:
         """Have the operators see nothing new of these resources (``deployments.apps``) for a while; of all,
@@ -268,7 +297,7 @@ class Lab:
             given = check()
             return self.wait(_of(given)) if isawaitable(given) else given
 
-        return look_until(look, self.now, self.pass_time, timeout=timeout, what=what or name_of(check))
+        return look_until(look, self.now, self._let_pass, timeout=timeout, what=what or name_of(check))
 
     @overload
     def wait_for(
@@ -360,7 +389,8 @@ class Lab:
         left = [str(fault) for fault in self._placed if str(fault) not in self.trace.fired]
         if left:
             raise AssertionError(
-                f"placed, but what it waits for did not happen: {'; '.join(left)} (the story says what did)"
+                f"placed, but what it waits for did not happen, or was refused: {'; '.join(left)} (the story "
+                "says what did)"
             )
 
     def story(self) -> str:

@@ -18,15 +18,16 @@ Each has an id, what it means when it fails, and what usually mends it.  All are
     O12 one leader          nothing is done by who leads no longer
     O13 not vacuous         the fault struck and the steps were taken; else nothing is proven
 
-Runs in which others act (``Plan.is_racy``) need not end as without faults: O3 and O5 do not judge them.
+Runs in which others act (``Plan.is_racy``) need not end as without faults: O3 and O5 do not judge them.  O4
+does (``fresh.py``): by which way it came to its spec must not matter.
 What is left when the objects are gone, and is without faults too, is told of where there are none: what is
 outside by O6, what nobody owns by O8.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import msgspec
@@ -76,8 +77,10 @@ MEANINGS: Final[dict[str, Meaning]] = {
     ),
     "O4": Meaning(
         "its state depends on the way that led there",
-        "what a former spec asked for is not taken away, or a new spec is not acted on",
-        "declare children (yield or return them) so that others are pruned; do not wait before a new spec",
+        "what a former spec asked for is not taken away, a new spec is not acted on, or what another process "
+        "began is taken for done",
+        "declare children (yield or return them) so that others are pruned; decide from what is there, and "
+        "not from what was written down about it",
     ),
     "O5": Meaning(
         "makes or deletes more than without the fault",
@@ -281,7 +284,15 @@ def same_deeds(run: Run, reference: Reference) -> Iterable[Finding]:
         return
     last = run.checkpoints[-1]
     upto = next((point.writes for point in reference.run.checkpoints if point.step == last.step), None)
-    usual, deeds = _deeds(reference.run.writes[:upto]), _deeds(run.writes)
+    found = _excess(_deeds(reference.run.writes[:upto]), _deeds(run.writes))
+    for gravest in sorted(found, key=lambda finding: not finding.is_grave)[:1]:
+        others = [finding.what for finding in found if finding is not gravest]
+        yield replace(gravest, details=tuple(others[:4]))
+
+
+def _excess(usual: dict[tuple[str, str], int], deeds: dict[tuple[str, str], int]) -> list[Finding]:
+    """What was done more often than usual, each with whether something was destroyed by that."""
+    found: list[Finding] = []
     for (type_, place), count in sorted(deeds.items(), reverse=True):
         expected = usual.get((type_, place), 0)
         if count > expected:
@@ -290,8 +301,8 @@ def same_deeds(run: Run, reference: Reference) -> Iterable[Finding]:
             # To take away what was made too much is no harm; what is outside is not ours to make twice.
             made_more = deeds.get(("ADDED", place), 0) - usual.get(("ADDED", place), 0)
             is_loss = type_ == "DELETED" and count - expected > made_more
-            yield Finding("O5", what, is_grave=is_loss or place.endswith(" *"))
-            return
+            found.append(Finding("O5", what, is_grave=is_loss or place.endswith(" *")))
+    return found
 
 
 def _deeds(writes: Sequence[Written]) -> dict[tuple[str, str], int]:
@@ -662,15 +673,18 @@ ORACLES: Final[dict[str, Oracle]] = {
 }
 
 
-def fresh_start(point: Checkpoint, fresh: Run) -> Iterable[Finding]:
-    """O4: what a sequence of steps led to, against the last spec alone."""
+def fresh_start(point: Checkpoint, fresh: Run, keeps: Collection[str] = ()) -> Iterable[Finding]:
+    """O4: what a sequence of steps led to, against the last spec alone; but for what is meant to stay."""
     if point.is_blind:
         return  # it was not waited for
     if not fresh.checkpoints or not fresh.checkpoints[-1].is_settled:
         yield Finding("O4", f"the spec after {point.what!r} does not come to rest on an empty cluster")
         return
-    lines = difference(fresh.checkpoints[-1].state, point.state)
-    if lines:
+    expected, got = (
+        {called: obj for called, obj in _unmarked(state).items() if called.split(" ", 1)[0] not in keeps}
+        for state in (fresh.checkpoints[-1].state, point.state)
+    )
+    if lines := difference(expected, got):
         yield Finding("O4", f"after {point.what!r}, against a fresh start: {lines[0]}", tuple(lines[1:]))
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from contextvars import ContextVar
 from functools import partial
@@ -22,7 +22,7 @@ from setpoint.api.names import GroupVersionKind
 from setpoint.client.auth import Credentials
 from setpoint.client.client import Client
 from setpoint.client.config import Config
-from setpoint.controller.result import Request
+from setpoint.controller.result import BUGS, Request
 from setpoint.controller.worker import Looked
 from setpoint.errors import LeadershipLost
 from setpoint.manager.lease_state import LeaderElection
@@ -243,7 +243,7 @@ class Process:
                 str(key),
                 looked.came_to,
                 looked.error,
-                _is_bug(looked.error),
+                _is_bug(looked.raised),
                 looked.id,
             )
         )
@@ -252,12 +252,9 @@ class Process:
         self._run.line(at, f"operator {self.number}", what)
 
 
-_BUGS = ("TypeError", "AttributeError", "KeyError", "IndexError", "NameError", "AssertionError", "ValueError")
-
-
-def _is_bug(error: str) -> bool:
-    """Whether it is a mistake in the code, and not something that the world did to it."""
-    return error.startswith(_BUGS)
+def _is_bug(raised: Iterable[type[BaseException]]) -> bool:
+    """Whether one of these is a mistake in the code, and not something that the world did to it."""
+    return any(issubclass(each, (*BUGS, ValueError)) for each in raised)
 
 
 def _code_of(task: asyncio.Task[Any]) -> str:

@@ -8,8 +8,9 @@ In this order, until the budget is spent:
 1. the reference, twice: two runs of one plan must be the same, or nothing that follows means anything;
 2. the reference with other seeds, which shows what the operator draws by chance, and with probes after every
    step: what is wrong here is wrong without any fault;
-3. a fresh start for every state that the steps lead to (O4);
-4. every single fault, then chosen pairs, then what Hypothesis draws, where it is installed (``drawn.py``);
+3. a fresh start for every state that the steps lead to, and later for those that others lead to (O4);
+4. ``FIRST`` plans of every class, alone and in pairs; then every single fault, then chosen pairs, then what
+   Hypothesis draws, where it is installed (``drawn.py``);
 5. what failed is made smaller, in the last part of the budget.
 
 A plan that fails is run once more before it counts, and so are the first of each class of faults and one in
@@ -38,19 +39,30 @@ import msgspec
 
 from setpoint.testing.proof.cloud import Cloud
 from setpoint.testing.proof.controllers import Controllers, chosen
+from setpoint.testing.proof.fresh import FreshStarts
 from setpoint.testing.proof.kept import How, Kept, keep, read_kept, told_again
 from setpoint.testing.proof.options import Options, Question, by_keywords
-from setpoint.testing.proof.oracles import Finding, Reference, Rules, fresh_start, ids, judge
-from setpoint.testing.proof.plans import AnyFault, At, Create, Plan, Step
+from setpoint.testing.proof.oracles import Finding, Reference, Rules, ids
+from setpoint.testing.proof.plans import AnyFault, At, Plan, Step
 from setpoint.testing.proof.process import Subject, maker
 from setpoint.testing.proof.report import Failure, Report
 from setpoint.testing.proof.states import Masked, varying
-from setpoint.testing.proof.sweep import cell_of, cells_of, combinable, outcomes, pairs, singles, thinned
-from setpoint.testing.proof.trace import Checkpoint, Run
+from setpoint.testing.proof.sweep import (
+    cell_of,
+    cells_of,
+    combinable,
+    in_turn,
+    outcomes,
+    pairs,
+    singles,
+    thinned,
+)
+from setpoint.testing.proof.trace import Run
 from setpoint.testing.proof.usual import usual
 from setpoint.testing.proof.world import Prepared
 
 AGAIN: Final = 25  # one plan in so many is run twice, to see that it is the same
+FIRST: Final = 2  # plans of every class, before any others: a short budget has seen something of each
 FOR_SHRINKING: Final = 0.2  # of the budget, at most, where something has failed
 BUDGET: Final = Options().budget
 CHANCE: Final = "chance"  # what Hypothesis draws: no class, but it can be asked for like one
@@ -175,6 +187,7 @@ class _Proof:
         self._only = frozenset(self._options.only)
         self._deadline = 0.0  # in CPU seconds of this process
         self._references: dict[bytes, Reference] = {}
+        self._fresh = FreshStarts(prepared)
         self._met: set[str] = set()  # the classes of faults of which a plan was run twice
         self.report = Report(prepared.make().name, how=how)
 
@@ -259,6 +272,7 @@ class _Proof:
             return False
         if masked := masked_by_chance(self._prepared, steps, first):
             self._prepared = replace(self._prepared, masked=masked)
+            self._fresh = FreshStarts(self._prepared)
         else:
             known = Reference(again, self._rules, self._prepared.primaries)
             self._references[msgspec.json.encode(steps)] = known
@@ -307,10 +321,7 @@ class _Proof:
         return self._prepared.run(plan, probe_always=True)
 
     def _found(self, run: Run, reference: Reference) -> list[Finding]:
-        findings = judge(run, reference, without=self._without)
-        if not run.plan.faults and "O4" not in self._without:
-            findings += fresh_starts_of(self._prepared, reference)
-        return findings
+        return self._fresh.judge(run, reference, self._without)
 
     def _is_the_same(self, run: Run, reference: Reference) -> bool:
         """Whether another run of the same plan is the same; said to be broken, if not."""
@@ -382,20 +393,21 @@ def plans_of(
     is_exhaustive: bool = False,
     can: Callable[[Plan], bool] = lambda _plan: True,
 ) -> Iterator[Plan]:
-    """Single faults and pairs that there ``can`` be, in order; the report is told which cells to cover."""
+    """Single faults and pairs that there ``can`` be, a few of every class first; the report is told which
+    cells to cover: all of single faults, and of pairs those that come first.
+    """
     reference = report.reference
     if reference is None:
         return iter(())
     listed = [plan for plan in singles(reference, steps, only=only) if can(plan)]
+    two = () if is_exhaustive else pairs(reference, steps)
+    paired = [plan for plan in two if (not only or plan.id in only) and can(plan)]
     report.total = len(listed)
-    for plan in listed:
+    for plan in (*listed, *thinned(paired, FIRST)):
         report.cells.setdefault(cell_of(plan), "open")
-    if is_exhaustive:
-        return iter(listed)
-    more = (plan for plan in pairs(reference, steps) if (not only or plan.id in only) and can(plan))
-    if most_of_class is not None:
-        return chain(thinned(listed, most_of_class), thinned(list(more), most_of_class))
-    return chain(listed, more)
+    if most_of_class is not None and not is_exhaustive:
+        return chain(thinned(listed, most_of_class), thinned(paired, most_of_class))
+    return in_turn(listed, paired, first=FIRST)
 
 
 def conclude(
@@ -434,41 +446,6 @@ def masked_by_chance(prepared: Prepared, steps: tuple[Step, ...], first: Run | N
         runs = [run for run in others if len(run.checkpoints) > number]
         masked |= varying([point.state, *(run.checkpoints[number].state for run in runs)])
     return masked
-
-
-def fresh_starts_of(prepared: Prepared, reference: Reference) -> list[Finding]:
-    """O4: each state that the steps lead to, against a fresh start with the same spec."""
-    known: dict[bytes, Run] = {}
-    for point, plan in fresh_plans(reference):
-        key = msgspec.json.encode(plan)
-        fresh = known.get(key)
-        if fresh is None:
-            fresh = known[key] = prepared.run(plan)
-        if found := list(fresh_start(point, fresh)):
-            return found
-    return []
-
-
-def fresh_plans(reference: Reference) -> Iterator[tuple[Checkpoint, Plan]]:
-    """The states that the steps lead to, and for each the plan that makes its objects at once."""
-    run = reference.run
-    for point in run.checkpoints[1:]:
-        wanted = tuple(
-            Create(_as_new(msgspec.json.decode(write.data)))
-            for write in _living(run, point.time)
-            if write.resource in reference.primaries
-        )
-        if wanted and point.is_settled and not _is_helped(run, point.time, reference.primaries):
-            yield point, Plan(wanted, (), run.plan.seed)
-
-
-def _is_helped(run: Run, moment: float, primaries: frozenset[str]) -> bool:
-    """Whether the user had made or changed other objects by then, which a fresh start would not have."""
-    return any(
-        write.by == "user" and write.type != "DELETED" and write.resource not in primaries
-        for write in run.writes
-        if write.time <= moment
-    )
 
 
 def real(findings: Iterable[Finding]) -> tuple[Finding, ...]:
@@ -576,28 +553,6 @@ def can_strike(plan: Plan, reference: Run) -> bool:
     """Whether it has no faults; or all is well without them, and it comes to the first of them."""
     places = {*(effect.at for effect in reference.effects), *reference.events}
     return not plan.faults or (is_settled(reference) and any(fault.at in places for fault in plan.faults))
-
-
-def _living(run: Run, moment: float) -> list[Any]:
-    """What was there at a moment, as it was last written."""
-    living: dict[str, Any] = {}
-    for write in run.writes:
-        if write.time > moment:
-            break
-        if write.type == "DELETED":
-            living.pop(write.place, None)
-        else:
-            living[write.place] = write
-    return list(living.values())
-
-
-def _as_new(obj: dict[str, Any]) -> dict[str, Any]:
-    """An object as a user would write it."""
-    metadata = obj["metadata"]
-    kept = {
-        name: metadata[name] for name in ("name", "namespace", "labels", "annotations") if name in metadata
-    }
-    return {**{name: value for name, value in obj.items() if name != "status"}, "metadata": kept}
 
 
 def _differ(one: Run, other: Run) -> str:

@@ -67,6 +67,7 @@ class RealLab(Lab):
             await self._open.enter_async_context(Node(admin))
         bounds = await self._open.enter_async_context(self._ground.namespace())
         self._world = self._real = RealWorld(self._ground, self.trace.plan, self.trace, bounds)
+        self._open.enter_context(self._real.with_token())
         await self._open.enter_async_context(self._real.running())
         return Client(transport=self._real.transport(), field_manager=USER, on_warning=lambda _text: None)
 

@@ -36,6 +36,7 @@ import msgspec
 from setpoint.client.addresses import is_on_this_machine
 from setpoint.client.config import Config
 from setpoint.testing.proof.cloud import Cloud
+from setpoint.testing.proof.fresh import fresh_plans
 from setpoint.testing.proof.kept import How, told_again
 from setpoint.testing.proof.options import Options
 from setpoint.testing.proof.oracles import Finding, Reference, Rules, fresh_start, ids, judge
@@ -50,7 +51,6 @@ from setpoint.testing.proof.prove import (
     conclude,
     does_something,
     fails_alike,
-    fresh_plans,
     go_on_from,
     idleness,
     is_enough,
@@ -335,7 +335,7 @@ class _Proof:
 
     async def _fresh_starts(self, ground: Ground, run: Run) -> list[Finding]:
         """O4: each state that the steps lead to, against a fresh start with the same spec."""
-        held = list(fresh_plans(Reference(run, self._rules, ground.primaries)))
+        held = list(fresh_plans(run, Reference(run, self._rules, ground.primaries)))
         fresh: dict[bytes, Run] = {}
 
         async def start(key: bytes, plan: Plan) -> None:

@@ -19,13 +19,11 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -56,7 +54,7 @@ from setpoint.testing.proof.plans import (
     Unadmitted,
 )
 from setpoint.testing.proof.process import Process, Subject
-from setpoint.testing.proof.seam import Seam, Token
+from setpoint.testing.proof.seam import Seam
 from setpoint.testing.proof.states import Masked, canonical
 from setpoint.testing.proof.store import actor
 from setpoint.testing.proof.trace import USER, Checkpoint, Run, State
@@ -149,8 +147,7 @@ class RealWorld(AnyWorld):
         """Take the steps of the plan, one after the other, and look after each."""
         async with AsyncExitStack() as stack:
             if any(isinstance(fault, Rotate) for fault in self._plan.faults):
-                folder = stack.enter_context(tempfile.TemporaryDirectory())
-                self._token = Token(Path(folder) / "token")
+                stack.enter_context(self.with_token())
             await stack.enter_async_context(self.running())
             self._start()
             await self._checkpoint(0, "start", probe=False)
@@ -360,16 +357,16 @@ class RealWorld(AnyWorld):
         self._processes.append(process)
         process.is_starved = any(isinstance(fault, Starve) for fault in self._plan.faults)
         process.start()
+        self._watch_over(process)
         self._run.line(now(), by, "starts")
         return process
 
     async def _obey(self, seam: Seam, fault: Crash | Travel) -> None:
-        process = next(each for each in self._processes if each.seam is seam)
-        self._run.line(now(), f"operator {process.number}", "dies")
-        await process.kill()
-        self._processes.remove(process)
+        process = await self._kill(seam)
+        if process is None:
+            return
         if isinstance(fault, Crash):
-            await self.act(fault.down, USER)
+            await self._director.act(fault.down, USER)
             await asyncio.sleep(fault.away)
         self._start(process.make)
 

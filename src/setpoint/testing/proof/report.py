@@ -4,7 +4,11 @@ A failure is told as a story in four columns (the user, the operator, what it sa
 happened only the causal slice is shown (``causal``): what was done to, seen of and decided about the objects
 that are found wrong or that a fault struck, their owners and what they own; and every fault, death and start.
 
-What could not be tried or judged (``Report.skipped``), as on a cluster, is told with the rest, everywhere.
+With each goes what runs it again, as a call that can be pasted into a test (``kept.as_call``).
+
+What could not be tried or judged (``Report.skipped``), as on a cluster, is told with the rest, everywhere,
+and so is how much of what there is to try was tried, and what was inconclusive.  The last line names the
+classes of faults of which nothing was tried, if there are any.
 
 Pure; the files are written by ``cli/prove.py``.
 """
@@ -14,6 +18,7 @@ from __future__ import annotations
 import html
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -21,7 +26,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 import msgspec
 
-from setpoint.testing.proof.kept import How
+from setpoint.testing.proof.kept import How, Kept, as_call, keep
 from setpoint.testing.proof.oracles import Finding
 from setpoint.testing.proof.plans import Plan, Step, write_plan
 from setpoint.testing.proof.states import difference
@@ -29,6 +34,8 @@ from setpoint.testing.proof.sweep import Cell
 from setpoint.testing.proof.trace import Line, Run, Written
 
 _SHOWN = 40  # lines of a story
+_NAMED = 12  # of many, so many are named on a terminal
+_MOST_INCONCLUSIVE = 0.2  # of the listed plans
 WIDTH: Final = 110  # of a story, where nobody says
 _STYLE = """<style>
 body{font:15px system-ui;margin:2em auto;max-width:75em;padding:0 1em}
@@ -74,6 +81,7 @@ class Report:
     proven: int = 0  # plans of which it is known what came of them
     seconds: float = 0.0  # of this process's CPU; on a cluster, of the clock on the wall
     total: int = 0  # plans with one fault that there are
+    tried: int = 0  # of these
     cells: dict[Cell, str] = field(default_factory=dict)  # "ok", "failed", "warned", "inconclusive", "open"
     reference: Run | None = None
     how: How = field(default_factory=How)  # what the proof was told
@@ -99,9 +107,29 @@ class Report:
     def covered(self) -> int:
         return sum(state in ("ok", "failed", "warned") for state in self.cells.values())
 
+    @property
+    def proves_little(self) -> bool:
+        """Whether nothing was proven, or so many of the listed plans were inconclusive that little was."""
+        return not self.proven or len(self.inconclusive) > _MOST_INCONCLUSIVE * self.listed
+
+    @property
+    def open(self) -> dict[str, tuple[int, int]]:
+        """The classes of faults with cells of which no plan was tried: how many, of how many."""
+        cells = Counter(cell.fault for cell in self.cells)
+        found = Counter(cell.fault for cell, state in self.cells.items() if state == "open")
+        return {fault: (count, cells[fault]) for fault, count in found.items()}
+
+    @property
+    def untried(self) -> list[str]:
+        """The classes of faults of which no plan was tried at all."""
+        return [fault for fault, (count, cells) in self.open.items() if count == cells]
+
     def mark(self, plan: Plan, cell: Cell, state: str) -> None:
         """What came of a plan of this cell: the worst of all its plans counts."""
         order = ("failed", "warned", "ok", "inconclusive", "open")
+        # What was drawn is of a part of the steps, or of another seed, or was listed, and then it is known.
+        is_listed = self.reference is not None and plan.seed == self.reference.plan.seed
+        self.tried += is_listed and len(plan.faults) == 1 and plan.steps == self.steps
         if plan.faults:
             self.cells[cell] = min(state, self.cells.get(cell, "open"), key=order.index)
 
@@ -109,9 +137,9 @@ class Report:
         self.inconclusive.append(f"{plan}: {why}")
         self.mark(plan, cell, "inconclusive")
 
-    def text(self, width: int = WIDTH) -> str:
-        """All of it, for a terminal."""
-        return as_text(self, width)
+    def text(self, width: int = WIDTH, *, repro: bool = True) -> str:
+        """All of it, for a terminal; with what runs each failure again, unless that is told elsewhere."""
+        return as_text(self, width, repro=repro)
 
     def __str__(self) -> str:
         return self.text()
@@ -120,13 +148,19 @@ class Report:
         return f"<{type(self).__name__} {_summary(self)}>"
 
 
-def as_text(report: Report, width: int = WIDTH) -> str:
-    lines = [_summary(report), *_skipped(report)]
+def as_text(report: Report, width: int = WIDTH, *, repro: bool = True) -> str:
+    lines = [_summary(report), *_tried(report), *_skipped(report, _NAMED)]
     lines += [f"BROKEN (our own failure): {broken}" for broken in report.broken]
     for failure in report.failures:
         lines += ["", *_failure(failure, width)]
+        lines += _repro(failure, report) if repro else []
     if report.inconclusive:
-        lines += ["", f"inconclusive: {len(report.inconclusive)}, the first: {report.inconclusive[0]}"]
+        more = len(report.inconclusive) - _NAMED
+        lines += ["", f"inconclusive: {len(report.inconclusive)}"]
+        lines += [f"  {each}" for each in report.inconclusive[:_NAMED]]
+        lines += [f"  … and {more} more"] if more > 0 else []
+    if ends := _ends(report):
+        lines += ["", *ends]
     return "\n".join(lines)
 
 
@@ -150,12 +184,58 @@ def _summary(report: Report) -> str:
     )
 
 
-def _skipped(report: Report) -> list[str]:
-    """What was left out, a line for each reason."""
+def _tried(report: Report) -> list[str]:
+    """How much of what there is to try was tried."""
+    if not report.total:
+        return []
+    cells = [f"{fault} {count} of {all_}" for fault, (count, all_) in report.open.items()]
+    more = len(cells) - len(cells[:_NAMED])
+    of_more = f" and those of {more} more classes" if more else ""
+    left = f"; open cells: {', '.join(cells[:_NAMED])}{of_more}" if cells else ""
+    return [f"{report.tried} of {report.total} single-fault plans tried{left}"]
+
+
+def _ends(report: Report) -> list[str]:
+    """What a reader must not miss: how little it may mean that nothing was found."""
+    lines = []
+    if report.proven and report.proves_little:
+        lines.append(
+            f"LITTLE PROVEN: {len(report.inconclusive)} of {report.listed} listed plans were inconclusive"
+        )
+    if report.untried:
+        lines.append(
+            f"NOT ALL TRIED: it ended before any plan of {', '.join(report.untried)} was tried: give it a "
+            "greater budget=… (--budget), or a greater most_plans or most_failures"
+        )
+    return lines
+
+
+def _skipped(report: Report, most: int | None = None) -> list[str]:
+    """What was left out, a line for each reason; at ``most`` so many names."""
     reasons: dict[str, list[str]] = {}
     for name, why in report.skipped.items():
         reasons.setdefault(why, []).append(name)
-    return [f"skipped: {', '.join(names)} ({why})" for why, names in reasons.items()]
+    lines = []
+    for why, names in reasons.items():
+        more = len(names) - len(names[:most])
+        lines.append(f"skipped: {', '.join(names[:most])}{f' and {more} more' if more else ''} ({why})")
+    return lines
+
+
+def _kept(failure: Failure, report: Report) -> Kept:
+    return keep(failure.plan, report.how, name=report.operator)
+
+
+def _repro(failure: Failure, report: Report) -> list[str]:
+    """What runs it again."""
+    first, *lines = _call(failure, report)
+    return [f"  repro:  {first}", *(f"          {line}" for line in lines)]
+
+
+def _call(failure: Failure, report: Report) -> list[str]:
+    runs = [failure.run, *([failure.reference] if failure.reference is not None else [])]
+    outside = {each.at.what.split(" ")[1] for run in runs for each in run.effects if each.is_external}
+    return as_call(keep(failure.plan, report.how), sorted(outside), is_warning=failure.is_warning)
 
 
 def _failure(failure: Failure, width: int = WIDTH) -> list[str]:
@@ -365,7 +445,7 @@ def _suite(report: Report) -> str:
 def _case(report: Report, name: str, state: str, failure: Failure | None) -> str:
     inner = ""
     if failure is not None:
-        body = escape("\n".join(_failure(failure)))
+        body = escape("\n".join([*_failure(failure), *_repro(failure, report)]))
         inner = f"<failure message={quoteattr(str(failure.first))}>{body}</failure>"
     elif state in ("open", "inconclusive"):
         inner = f"<skipped message={quoteattr(state)}/>"
@@ -385,9 +465,13 @@ def as_html(*reports: Report) -> str:
     ]
     for report in reports:
         parts.append(f"<h1>{html.escape(report.operator)}</h1><p>{html.escape(_summary(report))}</p>")
-        parts += [f"<p>{html.escape(each)}</p>" for each in _skipped(report)]
+        parts += [
+            f"<p>{html.escape(each)}</p>" for each in (*_tried(report), *_skipped(report), *_ends(report))
+        ]
         parts += [f"<p><b>our own failure:</b> {html.escape(each)}</p>" for each in report.broken]
-        parts += map(_page_of, report.failures)
+        parts += [_page_of(failure, report) for failure in report.failures]
+        if report.inconclusive:
+            parts.append(f"<h2>Inconclusive</h2>{_list(report.inconclusive)}")
         parts.append("<h2>Coverage</h2><table>")
         parts += [
             f"<tr><td>{html.escape(cell.fault)}<td>{html.escape(cell.what)}<td class={state}>{state}</tr>"
@@ -397,19 +481,23 @@ def as_html(*reports: Report) -> str:
     return "\n".join(parts)
 
 
-def _page_of(failure: Failure) -> str:
+def _page_of(failure: Failure, report: Report) -> str:
     first, meaning = failure.first, failure.first.meaning
+    mark, said = ("warned", "WARN") if failure.is_warning else ("failed", "FAIL")
+    plan, call = write_plan(_kept(failure, report)).decode(), "\n".join(_call(failure, report))
     rows = "".join(map(_row, causal_of(failure)))
     heads = "".join(f"<th>{lane}" for lane in ("time", *_LANES))
     found = "".join(
         f"<li>{html.escape(str(finding))}{_list(finding.details)}" for finding in failure.findings
     )
     return (
-        f"<h2>{first.oracle} {html.escape(meaning.title)}</h2><p>{html.escape(str(failure.plan))}</p>"
+        f"<h2 class={mark}>{said} {first.oracle} {html.escape(meaning.title)}</h2>"
+        f"<p>{html.escape(str(failure.plan))}</p>"
         f"<ul>{found}</ul><p><b>cause:</b> {html.escape(meaning.cause)}<br><b>remedy:</b> "
         f"{html.escape(meaning.remedy)}</p>{_differences(failure)}"
         f"<table><tr>{heads}</tr>{rows}</table>"
-        f"<details><summary>plan</summary><pre>{html.escape(plan_text(failure))}</pre></details>"
+        f"<details><summary>plan, for setpoint replay</summary><pre>{html.escape(plan)}</pre></details>"
+        f"<details><summary>in a test</summary><pre>{html.escape(call)}</pre></details>"
     )
 
 
@@ -441,8 +529,3 @@ def _row(line: Line) -> str:
         return f"<tr{mark}><td>{line.time:.3f}<td colspan=4>{what}</tr>"
     cells = "".join(f"<td>{what if number == column else ''}" for number in range(4))
     return f"<tr><td>{line.time:.3f}{cells}</tr>"
-
-
-def plan_text(failure: Failure) -> str:
-    """The plan, for people to read."""
-    return write_plan(failure.plan).decode()

@@ -146,6 +146,7 @@ class Directing(Protocol):
         lose: Callable[[int], T],
         *,
         is_external: bool = False,
+        is_read: bool = False,
     ) -> T: ...
 
     async def pauses(self, seam: Seam) -> None: ...
@@ -211,8 +212,10 @@ class Seam:
             return await self._source(name, request)(request)
         return await self._inner(request)
 
-    async def external(self, what: str, do: Callable[[], T], fail: Callable[[int], Exception]) -> T:
-        """Have something done outside of the cluster."""
+    async def external(
+        self, what: str, do: Callable[[], T], fail: Callable[[int], Exception], *, is_read: bool = False
+    ) -> T:
+        """Have something done, or looked at, outside of the cluster."""
         if self.is_dead:
             await forever()
         await self._director.pauses(self)
@@ -223,7 +226,7 @@ class Seam:
         def refuse(code: int) -> T:
             raise fail(code)
 
-        return await self._director.effect(self, what, now, refuse, refuse, is_external=True)
+        return await self._director.effect(self, what, now, refuse, refuse, is_external=True, is_read=is_read)
 
     def _source(self, resource: str, request: Request) -> Transport:
         if self.old is None or (self.old_resources and resource not in self.old_resources):
@@ -234,10 +237,13 @@ class Seam:
         async def send() -> Response:
             return await self._inner(request)
 
+        def refuse(code: int) -> Response:
+            # Who is told to wait is told for how long, as all are who ask while that lasts.
+            told = self._director.refuses(self, asked) if code == 429 else None
+            return told or refusal(code, asked)
+
         what = self._director.signature(asked, request.body)
-        return await self._director.effect(
-            self, what, send, lambda code: refusal(code, asked), lambda code: loss(code, asked)
-        )
+        return await self._director.effect(self, what, send, refuse, lambda code: loss(code, asked))
 
     async def _watch(self, request: Request, asked: Asked) -> Response:
         resource = resource_of(asked)

@@ -1,8 +1,9 @@
 """Which plans to run: every effect and event of the reference, with every single fault that can strike there.
 
 The order is by what is likely to be found: crashes and lost answers first, then refusals, then what the
-operator sees, then what others do; within a class, in the order of effects.  ``pairs`` then puts two faults
-together, where one alone is known not to show everything.  What may be put together in any way, in the whole
+operator sees, then what others do; within a class, in the order of effects.  ``pairs`` puts two faults
+together, where one alone is known not to show everything.  So that a budget that is too small for all leaves
+no class out, ``in_turn`` has a few of each come first.  What may be put together in any way, in the whole
 life or a part of it, is ``combinable``'s and ``parts``' to say; ``drawn.py`` draws from it.
 
 A *cell* is a class of fault at one sort of effect or event (whatever its occurrence): coverage is told in
@@ -178,12 +179,13 @@ def _columns(reference: Run, steps: tuple[Step, ...]) -> Iterator[list[AnyFault]
 
 
 def _marks(reference: Run) -> list[AnyFault]:
-    """Another program puts a label on an object, just before the operator writes it."""
+    """Another program puts a label on an object that is there, just before the operator writes it."""
     label = {"metadata": {"labels": {MARK: "was-here"}}}
+    made = {write.revision for write in reference.writes if write.type == "ADDED" and _is_inside(write)}
     return [
         Interfere(at=effect.at, steps=(_change(obj, label),), by="other")
         for effect, obj in _named(reference)
-        if not effect.at.what.startswith("create")
+        if effect.revision not in made
     ]
 
 
@@ -304,12 +306,28 @@ def _spoiled(obj: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def thinned(plans: list[Plan], most: int) -> Iterator[Plan]:
     """Of each class at most so many, spread evenly."""
-    classes: dict[str, list[Plan]] = {}
-    for plan in plans:
-        classes.setdefault(plan.id, []).append(plan)
-    for those in classes.values():
-        taken = min(most, len(those))
-        yield from (those[number * len(those) // taken] for number in range(taken))
+    return (plans[number] for number in _spread(plans, most))
+
+
+def in_turn(*groups: list[Plan], first: int) -> Iterator[Plan]:
+    """All plans of these groups, but ``first`` so many of each class, spread evenly; then the rest."""
+    early = [_spread(plans, first) for plans in groups]
+    for plans, numbers in zip(groups, early, strict=True):
+        yield from (plans[number] for number in numbers)
+    for plans, taken in zip(groups, map(set, early), strict=True):
+        yield from (plan for number, plan in enumerate(plans) if number not in taken)
+
+
+def _spread(plans: list[Plan], most: int) -> list[int]:
+    """Which plans are the ones, if of each class at most so many are taken, evenly."""
+    classes: dict[str, list[int]] = {}
+    for number, plan in enumerate(plans):
+        classes.setdefault(plan.id, []).append(number)
+    return [
+        those[place * len(those) // min(most, len(those))]
+        for those in classes.values()
+        for place in range(min(most, len(those)))
+    ]
 
 
 def pairs(reference: Run, steps: tuple[Step, ...]) -> Iterator[Plan]:

@@ -10,9 +10,9 @@
 ``prove`` tries every fault at every place of one life of an object, then what Hypothesis draws of that life.
 Here the life itself is drawn, of an object of the operator's first kind: specs with any value that the schema
 allows, changes, deletions, waits, in any order; and up to two faults at places of that life.  Hypothesis
-remembers what failed, and makes it smaller: fewer faults, fewer steps, simpler values.  A life without faults
-is held against a fresh start with its last spec (O4).  A plan whose faults did not all strike counts neither
-for nor against: Hypothesis draws another in its place.
+remembers what failed, and makes it smaller: fewer faults, fewer steps, simpler values.  A life without
+faults, or in which a user comes in between, is held against a fresh start with its last spec (O4).  A plan
+whose faults did not all strike counts neither for nor against: Hypothesis draws another in its place.
 
 Hypothesis is not one of Setpoint's dependencies: who imports this has it.  Faults are drawn by ``drawn.py``,
 as in ``prove``.
@@ -38,12 +38,13 @@ except ImportError as missing:
 from setpoint.testing.proof.cloud import Cloud
 from setpoint.testing.proof.controllers import Controllers
 from setpoint.testing.proof.drawn import plans
-from setpoint.testing.proof.oracles import Finding, Reference, Rules, ids, judge
+from setpoint.testing.proof.fresh import FreshStarts
+from setpoint.testing.proof.options import Options
+from setpoint.testing.proof.oracles import Finding, Reference, ids
 from setpoint.testing.proof.plans import Change, Create, Delete, Pass, Plan, Step
 from setpoint.testing.proof.process import Subject, maker
 from setpoint.testing.proof.prove import (
     checked,
-    fresh_starts_of,
     is_excused,
     masked_by_chance,
     real,
@@ -85,11 +86,22 @@ class Trial:
         self._name = made.name
         self._crds = primary(made.crds(), made.kinds)
         self._example = example
-        self._rules = Rules(tuple(always), tuple(never), tuple(at_most), tuple(keeps))
-        self._without = checked(without, ids(), "oracle")
-        prepared = Prepared.of(make, clouds=clouds, objects=objects, controllers=controllers)
+        told = Options(
+            clouds=clouds,
+            objects=objects,
+            always=always,
+            never=never,
+            at_most=at_most,
+            keeps=keeps,
+            without=checked(without, ids(), "oracle"),
+            controllers=controllers,
+        )
+        self._rules, self._how = told.rules, told.how
+        self._without = frozenset(told.without)
+        prepared = Prepared.of(make, clouds=clouds, objects=told.objects, controllers=controllers)
         usual = usual_steps_of(prepared, example) if self._crds else ()
         self._prepared = replace(prepared, masked=masked_by_chance(prepared, usual))
+        self._fresh = FreshStarts(self._prepared)
         self._references: dict[bytes, Reference] = {}
 
     def __repr__(self) -> str:
@@ -151,18 +163,17 @@ class Trial:
                 reject()
             raise AssertionError(f"inconclusive: {plan}: {findings[0].what}")
         if wrong and not is_excused(plan, wrong):
-            report = Report(self._name, plan.steps, [Failure(plan, wrong, run)], plans=1)
-            raise AssertionError(f"{report}\n\nreplay(make, {msgspec.json.encode(plan).decode()!r})")
+            reference = self._reference(plan.steps).run
+            failure = Failure(plan, wrong, run, reference=reference)
+            raise AssertionError(str(Report(self._name, plan.steps, [failure], plans=1, how=self._how)))
 
     def _judged(self, plan: Plan) -> tuple[Run, list[Finding]]:
         reference = self._reference(plan.steps)
         if plan.faults:
             run = self._prepared.run(plan, reference=reference.run)
-            return run, judge(run, reference, without=self._without)
+            return run, self._fresh.judge(run, reference, self._without)
         run = self._prepared.run(plan, probe_always=True)
-        found = judge(run, reference, without=self._without)
-        if "O4" not in self._without:
-            found += fresh_starts_of(self._prepared, reference)
+        found = self._fresh.judge(run, reference, self._without)
         if not found and not run.effects and "O13" not in self._without:
             found = [Finding("O13", "the operator does nothing at all in these steps")]
         return run, found

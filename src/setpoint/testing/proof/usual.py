@@ -2,11 +2,12 @@
 
 For each kind that the operator is for, the life of one object (``workload.py``), without what the server does
 not take, and with the deletion of a child of each sort that was made.  Of several kinds the lives are one
-within the other: what is made first is there until all others are gone.
+within the other: what is made first is there until all others are gone.  What is never changed or deleted so
+is told: every field of a spec, and every sort of child, by name and with why.
 
 Of kinds other than the first a schema may say too little.  Where the object is refused, or never comes to
 rest when it is made, its kind is left out, and that is told.  A change that it does not come to rest after is
-left out too, unless the operator fails by a mistake in its code.  All else is for oracles to judge.
+left out and told too, unless the operator fails by a mistake in its code.  All else is for oracles to judge.
 
 Runs ``world.py``; asked by ``prove.py``.
 """
@@ -15,17 +16,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from setpoint.api.names import GroupVersionKind
-from setpoint.testing.proof.plans import Change, Delete, Plan, Step
+from setpoint.testing.proof.plans import Change, Create, Delete, Plan, Step
 from setpoint.testing.proof.trace import Checkpoint, Run
-from setpoint.testing.proof.workload import served, usual_steps
+from setpoint.testing.proof.workload import fields, served, usual_steps
 from setpoint.testing.proof.world import Prepared
 
 _END = 3  # steps: it is deleted, made again, and deleted while the operator is down
+_STEPS: Final = "give steps=… (--steps FILE)"
 
 
 @dataclass(slots=True)
@@ -36,7 +38,7 @@ class Usual:
     children: list[Step] = field(default_factory=list)
     ends: list[Step] = field(default_factory=list)
     creates: list[Step] = field(default_factory=list)
-    skipped: dict[str, str] = field(default_factory=dict)  # kinds that were left out, and why
+    skipped: dict[str, str] = field(default_factory=dict)  # kinds, fields and children, and why
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -58,8 +60,10 @@ def usual(prepared: Prepared, example: dict[str, Any] | None = None, *, seed: in
         kind = _kind(crd)[1]
         life = usual_steps(crd, specs.get(kind), name="sample" if not number else f"sample-{number + 1}")
         before, is_sure = len(found.creates), not number or kind in specs
-        run = prepared.run(Plan((*found.creates, *life), (), seed))
-        while not is_sure and (vain := _in_vain(run, before)):  # those that follow may be so because of it
+        run, left = prepared.run(Plan((*found.creates, *life), (), seed)), list[tuple[Step, str]]()
+        while not is_sure and (point := _in_vain(run, before)):  # those that follow may be so because of it
+            vain = point.step - 1 - before
+            left.append((life[vain], f"it does not come to rest then: {point.why_not}"))
             life = (*life[:vain], *life[vain + 1 :])
             run = prepared.run(Plan((*found.creates, *life), (), seed))
         refused = {taken - before: why for taken, why in _refused(run).items()}
@@ -74,14 +78,18 @@ def usual(prepared: Prepared, example: dict[str, Any] | None = None, *, seed: in
         if not is_sure and (why := refused.get(0) or _restless(run, before)):
             found.skipped[kind] = f'{why}; give example={{"{kind}": {{…}}}} (--example JSON)'
             continue
+        left += [(life[taken], f"the change is {why.partition(':')[0]}") for taken, why in refused.items()]
         _add(found, life, refused, run)
+        found.skipped |= _unchanged(crd, [step for step in life if step in found.begins], left)
     return found
 
 
 def _add(found: Usual, life: tuple[Step, ...], refused: dict[int, str], run: Run) -> None:
     found.creates.append(life[0])
     found.begins += [step for taken, step in enumerate(life[:-_END]) if taken not in refused]
-    found.children += [step for step in _children(run) if step not in found.children]
+    children, skipped = _children(run)
+    found.children += [step for step in children if step not in found.children]
+    found.skipped |= skipped
     # The end of a life stays, refused or not: that it cannot be made again is for oracles to judge.
     found.ends[:0] = life[-_END:]
 
@@ -115,15 +123,45 @@ def _by_kind(crds: Sequence[dict[str, Any]], example: dict[str, Any] | None) -> 
     return {first: example}
 
 
-def _children(run: Run) -> list[Step]:
-    """Deletions of what the operator makes: each comes back."""
-    kinds = {}
+def _unchanged(
+    crd: dict[str, Any], taken: Sequence[Step], left: Sequence[tuple[Step, str]]
+) -> dict[str, str]:
+    """The fields of a spec that none of the steps that are ``taken`` changes, and why; some were ``left``."""
+    _api_version, kind, schema = served(crd)
+    spec = next(step.object["spec"] for step in taken if isinstance(step, Create))
+    changes = [step for step in taken if isinstance(step, Change)]
+    patches = [step.patch["spec"] for step in changes]
+    misused = {name for step in changes if step.may_fail for name in step.patch["spec"]}
+    reasons = [(step.patch["spec"], why) for step, why in left if isinstance(step, Change)]
+    found = {}
+    for path, patch, why_not in fields(schema, spec):
+        if patch not in patches and path not in misused:
+            why = next((why for refused, why in reasons if refused == patch), why_not)
+            found[f"{kind} spec.{path}"] = f"{why}; {_STEPS}"
+    if schema.get("x-kubernetes-preserve-unknown-fields") and not schema.get("properties"):
+        found[f"{kind} spec"] = f"the schema does not say what is in it; {_STEPS}"
+    return found
+
+
+def _children(run: Run) -> tuple[list[Step], dict[str, str]]:
+    """Deletions of what the operator makes: each comes back; and which of its sorts have none, and why."""
+    kinds: dict[str, Step] = {}
+    skipped: dict[str, str] = {}
     for write in run.writes:
-        if write.type == "ADDED" and write.by.startswith("operator") and write.namespace:
-            obj = msgspec.json.decode(write.data)
-            if not obj["metadata"].get("generateName"):
-                kinds[write.resource] = Delete(obj["apiVersion"], obj["kind"], write.name, write.namespace)
-    return list(kinds.values())
+        if write.type != "ADDED" or not write.by.startswith("operator"):
+            continue
+        obj = msgspec.json.decode(write.data)
+        if "apiVersion" not in obj:
+            continue  # it is outside
+        if obj["metadata"].get("generateName"):
+            skipped[write.resource] = "the server makes up its name"
+        elif not write.namespace:
+            skipped[write.resource] = f"it is in no namespace; {_STEPS}"
+        else:
+            kinds[write.resource] = Delete(obj["apiVersion"], obj["kind"], write.name, write.namespace)
+    return list(kinds.values()), {
+        f"deletion of {resource}": why for resource, why in skipped.items() if resource not in kinds
+    }
 
 
 def _refused(run: Run) -> dict[int, str]:
@@ -150,17 +188,17 @@ def _restless(run: Run, before: int) -> str:
     return f"after {point.what!r}: {point.why_not}"
 
 
-def _in_vain(run: Run, before: int) -> int:
-    """Which step of the life that begins after so many is the first change that does not come to rest, and by
-    no mistake; 0 if all do, or the object itself does not.
+def _in_vain(run: Run, before: int) -> Checkpoint | None:
+    """The first change of the life that begins after so many steps that does not come to rest, and by no
+    mistake; None if all do, or the object itself does not.
     """
     for point in run.checkpoints:
         if point.step > before and not point.is_settled:
             is_change = isinstance(run.plan.steps[point.step - 1], Change)
             if not is_change or _is_mistaken(run, point):
                 continue
-            return 0 if _restless(run, before) else point.step - 1 - before
-    return 0
+            return None if _restless(run, before) else point
+    return None
 
 
 def _is_mistaken(run: Run, point: Checkpoint) -> bool:

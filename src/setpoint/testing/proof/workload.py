@@ -4,15 +4,19 @@ Create an object with every required field; change each field of its spec, numbe
 one by one and then back together; ask for what the operator may choke on, and take that back; delete the
 object; create it again under the same name; delete it while the operator is down.
 
-``example`` is the spec to begin with, where the schema says too little (a pattern, a rule).  A field that no
-other value comes to mind for is left alone.  Pure; ``usual.py`` puts the lives of several kinds together.
+``example`` is the spec to begin with, where the schema says too little (a pattern, a rule).  Where the items
+of a list or map have fields, those of one item are changed.  A field that no other value comes to mind for is
+left alone, and ``fields`` says why.  Pure; ``usual.py`` puts the lives of several kinds together.
 """
 
 from __future__ import annotations
 
+import copy
+import math
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from setpoint.testing.proof.plans import Change, Create, Delete, Step
 
@@ -20,24 +24,46 @@ Json: TypeAlias = Any
 Schema: TypeAlias = Mapping[str, Any]
 
 _FORMATS = {
+    "byte": "YQ==",
+    "cidr": "192.0.2.0/24",
     "date-time": "2030-01-01T00:00:00Z",
     "date": "2030-01-01",
+    "duration": "1h",
     "email": "someone@example.com",
     "hostname": "example.com",
     "ipv4": "192.0.2.1",
+    "ipv6": "2001:db8::1",
+    "mac": "02:00:00:00:00:01",
     "uri": "https://example.com/",
     "uuid": "2f1d5c0e-6f0e-4b69-9a7a-5b0c8f3e7a11",
 }
 _OTHERS = {
+    "byte": "Yg==",
+    "cidr": "198.51.100.0/24",
     "date-time": "2031-02-03T04:05:06Z",
     "date": "2031-02-03",
+    "duration": "2h",
     "email": "another@example.com",
     "hostname": "another.example.com",
     "ipv4": "192.0.2.2",
+    "ipv6": "2001:db8::2",
+    "mac": "02:00:00:00:00:02",
     "uri": "https://example.com/another",
     "uuid": "8d0b2c44-1c3f-4f0a-8b60-0d8e5c2f9b37",
 }
 _WRONG = "bad"  # names nothing that there is
+_MOST_OF_ITEM = 20  # fields of an item of a list or map that are changed: each costs a step
+_FIXED: Final = "a rule holds it against its old value"
+_UNSAID: Final = "the schema does not say what else it may be"
+_MANY: Final = f"of the fields of an item the first {_MOST_OF_ITEM} are changed"
+
+
+class Field(NamedTuple):
+    """A field of a spec, and how it is changed."""
+
+    path: str  # "ports[].name"; of a map, "sites.*.name"
+    patch: dict[str, Any] | None  # a merge patch; None: it is left alone
+    why_not: str = ""
 
 
 def usual_steps(
@@ -122,7 +148,7 @@ def misoperation(schema: Schema, spec: Mapping[str, Any]) -> dict[str, Any]:
         elif field.get("type") in ("integer", "number") and not numbers:
             least = field.get("minimum", 0)
             least += bool(field.get("exclusiveMinimum"))
-            numbers = {name: least} if least != value else {}
+            numbers = {name: least} if _fits(field, least, other_than=value) else {}
     return numbers
 
 
@@ -150,7 +176,9 @@ def sample(schema: Schema) -> Json:
             return [sample(schema.get("items", {})) for _ in range(schema.get("minItems", 0))]
         case "integer" | "number":
             low = schema.get("minimum", 1 if schema.get("maximum", 1) >= 1 else schema["maximum"])
-            return low + 1 if schema.get("exclusiveMinimum") else low
+            step = schema.get("multipleOf", 1)
+            first = low if _fits(schema, low) else math.ceil(low / step) * step
+            return next((each for each in _numbers(schema, first) if _fits(schema, each)), low)
         case "boolean":
             return False
         case "string":
@@ -163,27 +191,85 @@ def another(schema: Schema, value: Json) -> Json:
     """A value other than this one; the same, if none comes to mind."""
     if schema.get("enum"):
         return next((each for each in schema["enum"] if each != value), value)
-    match schema.get("type"):
+    sort = schema.get("type")
+    if schema.get("x-kubernetes-int-or-string"):
+        sort = "string" if isinstance(value, str) else "integer"
+    match sort:
         case "integer" | "number" if isinstance(value, int | float):
-            if value + 1 <= schema.get("maximum", value + 1):
-                return value + 1
-            return value - 1 if value - 1 >= schema.get("minimum", value - 1) else value
+            return next((each for each in _numbers(schema, value) if _fits(schema, each, value)), value)
         case "boolean":
             return not value
         case "string" if isinstance(value, str):
-            known = _OTHERS.get(schema.get("format", ""))
-            candidates = [known] if known else _variants(value) if not schema.get("format") else []
-            return next((each for each in candidates if each != value and _allows(schema, each)), value)
+            return next((each for each in _texts(schema, value) if each != value), value)
         case "array" if isinstance(value, list):
-            if len(value) < schema.get("maxItems", len(value) + 1):
-                return [*value, sample(schema.get("items", {}))]
-            return value[:-1]
+            return _another_list(schema, value)
         case "object" if isinstance(value, Mapping) and isinstance(
             schema.get("additionalProperties"), Mapping
         ):
             return {**value, "another": sample(schema["additionalProperties"])}
         case _:
             return value
+
+
+def _numbers(schema: Schema, value: float) -> Iterator[float]:
+    """A number and those next to it; where it need not be whole, those half way to its bounds, too."""
+    step = schema.get("multipleOf", 1)
+    yield from (value, value + step, value - step)
+    if schema.get("type") == "number":
+        yield from ((value + schema[bound]) / 2 for bound in ("maximum", "minimum") if bound in schema)
+
+
+def _fits(schema: Schema, number: float, other_than: float | None = None) -> bool:
+    """Whether a number is as a schema has it, and another than this one."""
+    low, high, step = schema.get("minimum"), schema.get("maximum"), schema.get("multipleOf")
+    if number == other_than or (step and not math.isclose(number / step, round(number / step))):
+        return False
+    if low is not None and (number < low or (number == low and schema.get("exclusiveMinimum"))):
+        return False
+    return high is None or number < high or (number == high and not schema.get("exclusiveMaximum"))
+
+
+def _texts(schema: Schema, value: str) -> Iterator[str]:
+    """Texts that a schema allows, like this one; none, where it must have a form that is not known here."""
+    if known := _OTHERS.get(schema.get("format", "")):
+        found = [known, _FORMATS[schema["format"]]]
+    else:
+        found = [] if schema.get("format") else [*_variants(value)]
+    if schema.get("x-kubernetes-int-or-string"):  # as a rule a number and its unit
+        found = found[2:] + found[:2]
+    return (each for each in found if _allows(schema, each))
+
+
+def _another_list(schema: Schema, value: list[Json]) -> list[Json]:
+    """With an item more, or less; where it must have as many as it has, with another first one."""
+    items = schema.get("items", {})
+    if len(value) < schema.get("maxItems", len(value) + 1):
+        more = _unlike(schema, value, sample(items))
+        if more is not None:
+            return [*value, more]
+    if len(value) > schema.get("minItems", 0):
+        return value[:-1]
+    return [another(items, value[0]), *value[1:]] if value else value
+
+
+def _unlike(schema: Schema, value: list[Json], item: Json) -> Json:
+    """An item that a list may have besides those that it has; None, if none comes to mind."""
+    sort, items = schema.get("x-kubernetes-list-type"), schema.get("items", {})
+    keys = schema.get("x-kubernetes-list-map-keys", ()) if sort == "map" else ()
+    for _ in value if sort in ("set", "map") else ():
+        if all(_identity(each, keys) != _identity(item, keys) for each in value):
+            break
+        if keys and isinstance(item, dict):
+            parts = items.get("properties", {})
+            item = {**item, **{key: another(parts.get(key, {}), item[key]) for key in keys if key in item}}
+        else:
+            item = another(items, item)
+    is_taken = any(_identity(each, keys) == _identity(item, keys) for each in value)
+    return None if is_taken and sort in ("set", "map") else item
+
+
+def _identity(item: Json, keys: Sequence[str]) -> Json:
+    return [item.get(key) for key in keys] if keys and isinstance(item, Mapping) else item
 
 
 def _variants(value: str) -> Iterator[str]:
@@ -210,17 +296,55 @@ def _allows(schema: Schema, value: str) -> bool:
 
 def others(schema: Schema, spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Merge patches that change each field once; of those that may change."""
+    return (each.patch for each in fields(schema, spec) if each.patch is not None)
+
+
+def fields(schema: Schema, spec: Mapping[str, Any]) -> Iterator[Field]:
+    """Every field that a spec may have, with what changes it, or why nothing does."""
     for name, field in schema.get("properties", {}).items():
         if is_fixed(field):
+            yield Field(name, None, _FIXED)
             continue
         value = spec.get(name, sample(field))
         if field.get("type") == "object" and field.get("properties") and isinstance(value, Mapping):
-            for patch in others(field, value):
-                yield {name: patch}
+            # Of what is not there yet, all that must be is made with it.
+            begun = {} if name in spec or "default" in field else value
+            for path, patch, why_not in fields(field, value):
+                within = None if patch is None else {name: _merged(begun, patch)}
+                yield Field(f"{name}.{path}", within, why_not)
             continue
         changed = another(field, value)
         if changed != value:
-            yield {name: changed}
+            yield Field(name, {name: changed})
+        else:
+            yield Field(name, None, _UNSAID)
+        yield from _of_items(name, field, value)
+
+
+def _of_items(name: str, field: Schema, value: Json) -> Iterator[Field]:
+    """The fields of an item of a list or map: of the first, or of one that is made for that."""
+    is_list = isinstance(value, list)
+    items = field.get("items" if is_list else "additionalProperties")
+    if not isinstance(value, list | Mapping) or not isinstance(items, Mapping) or not items.get("properties"):
+        return
+    key = next(iter(value), "another")  # of a map
+    first = next(iter(value if isinstance(value, list) else value.values()), sample(items))
+    if not isinstance(first, Mapping):
+        return
+    place = f"{name}[]" if is_list else f"{name}.*"
+    inner = fields(items, first)
+    for path, patch, why_not in islice(inner, _MOST_OF_ITEM):
+        changed = None if patch is None else _merged(first, patch)
+        whole = [changed, *value[1:]] if is_list else {key: changed}
+        yield Field(f"{place}.{path}", None if patch is None else {name: whole}, why_not)
+    if next(inner, None) is not None:
+        yield Field(place, None, _MANY)
+
+
+def _merged(value: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+    merged = copy.deepcopy(dict(value))
+    _merge(merged, patch)
+    return merged
 
 
 def is_fixed(schema: Schema) -> bool:

@@ -23,13 +23,11 @@ import asyncio
 import gc
 import logging
 import random
-import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -66,7 +64,7 @@ from setpoint.testing.proof.plans import (
     Unrenewed,
 )
 from setpoint.testing.proof.process import Process, Subject, make_task
-from setpoint.testing.proof.seam import Seam, Token
+from setpoint.testing.proof.seam import Seam
 from setpoint.testing.proof.states import Masked, canonical, in_words
 from setpoint.testing.proof.store import Snapshot, WorldStore, actor
 from setpoint.testing.proof.trace import CLAIMS, COLLECTOR, CONTROLLERS, USER, Checkpoint, Run, State, Written
@@ -209,8 +207,7 @@ class World(AnyWorld):
         """Take the steps of the plan, one after the other, and look after each."""
         async with AsyncExitStack() as stack:
             if any(isinstance(fault, Rotate) for fault in self._plan.faults):
-                folder = stack.enter_context(tempfile.TemporaryDirectory())
-                self._token = Token(Path(folder) / "token")
+                stack.enter_context(self.with_token())
             await stack.enter_async_context(self.running())
             for _ in range(2 if self._elects else 1):
                 self._start()
@@ -353,8 +350,10 @@ class World(AnyWorld):
             return "garbage is to be collected"
         if why := self._built_in.why_busy():
             return why
-        if self._elects and not any(each.is_leading for each in self._processes):
-            return "nobody leads"
+        if self._elects:
+            led = {each.make for each in self._processes if each.is_leading}
+            if not led or {each.make for each in self._processes} - led:
+                return "nobody leads"
         return next(filter(None, (process.why_busy() for process in self._processes)), "")
 
     async def _probe(self, point: Checkpoint, *, is_last: bool) -> list[str]:
@@ -381,17 +380,17 @@ class World(AnyWorld):
             if seconds > _SHORT and any(process.is_starved for process in self._processes):
                 break  # by then it may give up on what it never sees, as it may where a view stands still
             known = len(self._run.effects)
-            await self._let_pass(seconds, is_whole=is_whole)
+            await self._go_on(seconds, is_whole=is_whole)
             self.look_at_all()
             if found := await self._stirs(name, known):
                 return found
         return []
 
-    async def _let_pass(self, seconds: float, *, is_whole: bool) -> None:
+    async def _go_on(self, seconds: float, *, is_whole: bool) -> None:
         loop = asyncio.get_running_loop()
         if is_whole or seconds <= _SHORT:
             requests, looks = self._run.requests, len(self._run.looks)
-            await asyncio.sleep(seconds)
+            await self.let_pass(seconds)
             # Watches are opened again and again, and keys looked at: that is no load, and no restlessness.
             self._run.requests = requests
             self._run.looks[looks:] = [look for look in self._run.looks[looks:] if look.error]
@@ -419,13 +418,17 @@ class World(AnyWorld):
 
     async def host(self, make: Callable[[], Subject]) -> None:
         """Run one more operator."""
-        self._start(make)
+        for _ in range(self._plan.replicas):
+            self._start(make)
 
     async def settle(self, patience: float) -> str:
         return await self._settle(patience)
 
     async def probe(self) -> list[str]:
-        if found := await self._later(is_whole=True):
+        if self._director.uncollected:
+            self._director.collect()
+            await self._settle()
+        if found := await self._later(is_whole=not self._elects):  # renewals of an hour take their time
             return found
         known = len(self._run.effects)
         await self.restart()
@@ -460,6 +463,7 @@ class World(AnyWorld):
         here = machine.set(self._paces.setdefault(seam, Pace()))
         process.start()
         machine.reset(here)
+        self._watch_over(process)
         self._run.line(now(), f"operator {process.number}", "starts")
         return process
 
@@ -482,15 +486,14 @@ class World(AnyWorld):
             seam.is_behind = False
 
     async def _obey(self, seam: Seam, fault: Crash | Travel) -> None:
-        process = next(each for each in self._processes if each.seam is seam)
-        self._run.line(now(), f"operator {process.number}", "dies")
-        await process.kill()
-        self._processes.remove(process)
+        process = await self._kill(seam)
+        if process is None:
+            return
         if isinstance(fault, Travel):
             await asyncio.sleep(1.0)
             await self._start_in_the_past(process.make, fault)
             return
-        await self.act(fault.down, USER)
+        await self._director.act(fault.down, USER)
         await asyncio.sleep(fault.away)
         self._start(process.make)
 

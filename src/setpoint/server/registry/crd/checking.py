@@ -142,6 +142,11 @@ class Objects:
     def is_object(self, type_: Type) -> bool:
         return type_.name in self._schemas
 
+    def is_message(self, name: str) -> bool:
+        """Whether an expression may make values of the type of this name: of none, here."""
+        del name
+        return False
+
     def schema(self, type_: Type) -> Schema:
         return self._schemas[type_.name]
 
@@ -292,7 +297,7 @@ class Checker:
         return made, result, below
 
     def _field(
-        self, node: Node, type_: Type, schema: Schema | None, name: str
+        self, node: Node | Entry, type_: Type, schema: Schema | None, name: str
     ) -> tuple[str, Schema | None, Type]:
         type_ = self._resolved(type_)
         if self._objects.is_object(type_):
@@ -354,7 +359,7 @@ class Checker:
         if not prefix or scope.find(prefix.partition(".")[0]) is not None:
             return ""
         name = f"{prefix}.{function}"
-        return name if overloads(name) else ""
+        return name if overloads(name) or name in self._more else ""
 
     def _resolve(
         self, node: Call, candidates: tuple[Overload, ...], target: Type | None, arguments: list[Type]
@@ -378,7 +383,8 @@ class Checker:
                 self._bound = before
         if result is not None:
             self._calls[node.id] = Resolved(node.function, node.target, tuple(fitting))
-            return result
+            is_choice = node.function == "_?_:_"
+            return DYN if is_choice and DYN in map(self._resolved, arguments[1:]) else result
         listed = f"({', '.join(self._shown(one) for one in arguments)})"
         called = listed if target is None else f"{self._shown(target)}.{listed}"
         return self._issue(node, f"found no matching overload for '{node.function}' applied to '{called}'")
@@ -434,7 +440,7 @@ class Checker:
 
     def _entries(self, node: Entries, scope: _Scope) -> tuple[Node, Type, Schema | None]:
         if node.message:
-            return node, self._undeclared(node, node.message), None
+            return self._message(node, scope)
         key: Type = self._variable()
         value: Type = self._variable()
         made = []
@@ -449,6 +455,22 @@ class Checker:
             value = self._joined(value, value_type)
             made.append(Entry(one.id, new_key, new_value, one.is_optional))
         return Entries(node.id, "", made), Type("map", (key, value)), None
+
+    def _message(self, node: Entries, scope: _Scope) -> tuple[Node, Type, Schema | None]:
+        type_ = Type(node.message)
+        if not self._objects.is_message(node.message):
+            return node, self._undeclared(node, node.message), None
+        made = []
+        for one in node.entries:
+            value, found, _ = self._node(one.value, scope)
+            if one.is_optional:
+                found = self._unwrapped(found, one.value)
+            _, _, wanted = self._field(one, type_, None, str(one.key))
+            if not self._assign(wanted, found):
+                told = f"expected type of field '{one.key}' is '{self._shown(wanted)}'"
+                self._issue(one, f"{told} but provided type is '{self._shown(found)}'")
+            made.append(Entry(one.id, one.key, value, one.is_optional))
+        return Entries(node.id, node.message, made), type_, None
 
     # ── Literals ────────────────────────────────────────────────────────────────────────────────────
 

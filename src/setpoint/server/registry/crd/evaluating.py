@@ -37,6 +37,7 @@ from setpoint.server.registry.crd.values import (
     EvaluationError,
     Made,
     MadeMap,
+    Message,
     Optional,
     TypeValue,
     UInt,
@@ -226,7 +227,7 @@ class _Planner:
         cost = _MESSAGE if node.message else _MAP
 
         def run(meter: Meter) -> Any:
-            made = MadeMap()
+            made = Message(node.message) if node.message else MadeMap()
             for key, each, is_optional in runs:
                 name, value = key(meter), each(meter)
                 if is_optional:

@@ -88,12 +88,6 @@ class Parsed:
     root: Node
     positions: dict[int, int] = field(default_factory=dict)
 
-    def fresh(self) -> int:
-        """An id for a node that was not in the text."""
-        number = max(self.positions, default=0) + 1
-        self.positions[number] = 0
-        return number
-
 
 def inside(node: Node) -> Iterator[Node]:
     """What a node is made of."""

@@ -48,6 +48,16 @@ class MadeMap(dict[Any, Any]):
     __slots__ = ()
 
 
+class Message(MadeMap):
+    """A value of a type whose fields have names: ``Object.spec{replicas: 3}``."""
+
+    __slots__ = ("type_name",)
+
+    def __init__(self, type_name: str) -> None:
+        super().__init__()
+        self.type_name = type_name
+
+
 class SetList(list[Any]):
     """A list of type set: equal in any order, and added to as a set."""
 
@@ -253,7 +263,7 @@ def _equal_by_key(one: MapList, other: list[Any]) -> bool:
 
 def _equal_maps(one: dict[Any, Any], other: Any) -> bool:
     if not isinstance(other, dict):
-        if type(one) is MadeMap:
+        if isinstance(one, MadeMap):
             return False
         raise EvaluationError("no such overload")
     if len(one) != len(other):

@@ -18,6 +18,7 @@ shares nothing with what came in but entries of managedFields, which nobody chan
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -37,7 +38,6 @@ from setpoint.server.registry.managed.managers import (
     decode,
     encode,
     fitting,
-    misfit,
     resets,
     take,
     update,
@@ -170,9 +170,8 @@ def _applied(live: Object, before: Managed, asked: _Asked, *, force: bool) -> Ob
     last = managed.get(applier)
     managed[applier] = Entry(only(fields_of(intent, type_)), version, last.time if last else None)
     new = merge(live, intent, type_)
-    if last is not None and sets.difference(last.fields, managed[applier].fields):
-        _check_pruning(new, managed, last.version, asked)
-        new = _pruned(new, managed, last.fields, type_)
+    if last is not None and last.fields:
+        new = _pruned(new, managed, last, asked)
     written = asked.written(live, new)
     if not force:
         conflicts = [
@@ -198,32 +197,47 @@ def _applied(live: Object, before: Managed, asked: _Asked, *, force: bool) -> Ob
     return {**rest, "metadata": metadata}
 
 
-def _check_pruning(merged: Object, managed: Managed, last: str, asked: _Asked) -> None:
-    """What goes is found in the version that was applied last, and in those in which others own fields."""
-    merging = asked.written(merged, merged)
-    for version in dict.fromkeys((last, *(entry.version for entry in managed.values()))):
-        type_ = merging.type_at(version)
-        is_other = type_ is not None and type_ is not asked.type and is_custom(type_)
-        if type_ is not None and is_other and (wrong := misfit(merged, type_)):
-            at = f"failed add back owned items: failed to convert merged object at version {version}"
-            at = "failed to convert merged object to last applied version" if version == last else at
-            raise MisfitError(f"failed to prune fields: {at}: {wrong}")
+def _pruned(merged: Object, managed: Managed, last: Entry, asked: _Asked) -> Object:
+    """Without what the applier applied last and nobody owns now.
 
-
-def _pruned(merged: Object, managed: Managed, last: Fields, type_: Type) -> Object:
-    """Without what the applier applied last and nobody owns now."""
-    last = with_named_members(last, type_)
-    there = with_named_members(fields_of(merged, type_), type_)
-    claimed = with_named_members(sets.union_of([entry.fields for entry in managed.values()]), type_)
+    What goes is found in the version that was applied last, and given back in those in which it is owned.
+    """
+    owned: dict[str, list[Fields]] = {}
+    for entry in managed.values():
+        owned.setdefault(entry.version, []).append(entry.fields)
+    is_one_version = list(owned) == [last.version]  # what is applied now is among them
+    if is_one_version and not sets.difference(last.fields, managed[asked.applier].fields):
+        return merged
+    at = partial(_told, asked.written(merged, merged))
+    whole, type_ = at(merged, last.version, "failed to convert merged object to last applied version")
+    dropped = with_named_members(last.fields, type_)
     # Removing a field removes all below it: first see what would stay, and give back what is claimed.
-    pruned = remove(merged, last, type_) or {}
-    stays = with_named_members(fields_of(pruned, type_), type_)
-    pruned = remove(merged, sets.difference(there, sets.union(stays, claimed)), type_) or {}
+    base, pruned = whole, remove(whole, dropped, type_) or {}
+    for version in sorted(owned, key=lambda one: one != last.version):
+        failing = f"failed add back owned items: failed to convert {{}} object at version {version}"
+        base, here = at(base, version, failing.format("merged"))
+        pruned, _ = at(pruned, version, failing.format("pruned"))
+        claimed = with_named_members(sets.union_of(owned[version]), here)
+        gone = sets.difference(_members(base, here), sets.union(_members(pruned, here), claimed))
+        pruned = remove(base, gone, here) or {}
     # What went with it although the applier never applied it comes back too.
-    stays = with_named_members(fields_of(pruned, type_), type_)
-    gone = sets.intersection(sets.difference(there, stays), last)
-    result: Object = remove(merged, gone, type_)
-    return result
+    failing = "failed add back dangling items: failed to convert pruned object to last applied version"
+    pruned, _ = at(pruned, last.version, failing)
+    gone = sets.intersection(sets.difference(_members(whole, type_), _members(pruned, type_)), dropped)
+    return at(remove(whole, gone, type_), asked.version)[0]
+
+
+def _told(written: Written, obj: Object, version: str, failing: str = "") -> tuple[Object, Type]:
+    """What is pruned in another version, and its type there."""
+    try:
+        return written.told(obj, version), written.type_at(version) or written.type
+    except MisfitError as error:
+        told = f"{failing}: {error}" if failing else str(error)
+        raise MisfitError(f"failed to prune fields: {told}") from None
+
+
+def _members(obj: Object, type_: Type) -> Fields:
+    return with_named_members(fields_of(obj, type_), type_)
 
 
 def _is_same(live: Object, new: Object, type_: Type) -> bool:

@@ -63,7 +63,10 @@ class MisfitError(ValueError):
 
 
 class Versions(NamedTuple):
-    """Of a kind that has several: the type of each, by its apiVersion, and how an object is told in it."""
+    """Of a kind that has several: the type of each, by its apiVersion, and how an object is told in it.
+
+    ``told`` raises ``MisfitError`` where nobody can say it.
+    """
 
     types: Mapping[str, Type]
     told: Callable[[Object, str], Object]
@@ -290,7 +293,7 @@ class Written:
         self._only = only
         self._versions = versions
         self._found: dict[str, tuple[Fields, Fields]] = {}
-        self._misfits: dict[str, str] = {}
+        self._fits: set[str] = set()
 
     def type_at(self, version: str) -> Type | None:
         """None for a version that there is no more."""
@@ -300,27 +303,41 @@ class Written:
             return self._versions.types.get(version)
         return self.type if is_custom(self.type) or _is_served(version, self._new) else None
 
-    def misfit_of_old(self, version: str, type_: Type) -> str:
-        """Why what there was is none of a version; nothing if it is one."""
-        if version not in self._misfits:
-            old = self.old if self._versions is None else self._versions.told(self.old, version)
-            self._misfits[version] = misfit(old, type_)
-        return self._misfits[version]
+    def told(self, obj: Object, version: str) -> Object:
+        """An object of the kind in another version.  Raises ``MisfitError`` where it is none of it."""
+        if self._versions is None or obj.get("apiVersion", self.version) == version:
+            return obj
+        found, type_ = self._versions.told(obj, version), self._versions.types[version]
+        if is_custom(type_) and (wrong := misfit(found, type_)):
+            raise MisfitError(wrong)
+        return found
+
+    def check_old(self, version: str) -> None:
+        """Raises ``MisfitError`` where what there was is none of a version."""
+        if version not in self._fits:
+            self.told(self.old, version)
+            self._fits.add(version)
 
     def at(self, version: str) -> tuple[Fields, Fields]:
         """Which fields changed and which went.  Raises ``MisfitError``."""
         if self._versions is None or version not in self._versions.types:
             version = self.version
         if version not in self._found:
-            old, new, type_ = self.old, self._new, self.type
-            if version != self.version and self._versions is not None:
-                type_ = self._versions.types[version]
-                old, new = self._versions.told(old, version), self._versions.told(new, version)
-                if is_custom(type_) and (wrong := misfit(new, type_)):
-                    raise MisfitError(f"failed to convert new object: {wrong}")
-            changed, removed = compare(old, new, type_)
-            self._found[version] = self._only(changed), self._only(removed)
+            self._found[version] = self._compared(version, self._versions)
         return self._found[version]
+
+    def _compared(self, version: str, versions: Versions | None) -> tuple[Fields, Fields]:
+        old, new, type_ = self.old, self._new, self.type
+        if versions is not None and version != self.version:
+            try:
+                new = self.told(new, version)
+            except MisfitError as error:
+                raise MisfitError(f"failed to convert new object: {error}") from None
+            old, type_ = versions.told(old, version), versions.types[version]
+            if is_custom(type_):  # what an endpoint may not write is known in its own version alone
+                return compare(old, new, type_)
+        changed, removed = compare(old, new, type_)
+        return self._only(changed), self._only(removed)
 
 
 def misfit(obj: Object, type_: Type) -> str:
@@ -366,8 +383,8 @@ def fitting(managed: Managed, written: Written) -> Managed:
         type_ = written.type_at(entry.version)
         if type_ is None:
             raise MisfitError(f"request to convert CR to an invalid group/version: {entry.version}")
-        if type_ is not written.type and (wrong := written.misfit_of_old(entry.version, type_)):
-            raise MisfitError(wrong)
+        if type_ is not written.type:
+            written.check_old(entry.version)
         fields = fitted(entry.fields, type_)
         result[manager] = entry if fields is entry.fields else Entry(fields, entry.version, entry.time)
     return result

@@ -363,8 +363,12 @@ def _claim_spec(spec: Json, path: str) -> list[str]:
 
 
 def _claim(obj: Object, old: Object | None) -> list[str]:
-    del old
-    return _claim_spec(obj["spec"], "spec")
+    if old is not None and obj.get("status") != old.get("status"):
+        return []  # a change of its status, which says nothing of the rest
+    name = "volume.beta.kubernetes.io/storage-class"
+    told = f'metadata.annotations[{name}]: deprecated since v1.8; use "storageClassName" attribute instead'
+    is_old = name in (obj["metadata"].get("annotations") or {})
+    return [*([told] if is_old else []), *_claim_spec(obj["spec"], "spec")]
 
 
 def _volume(obj: Object, old: Object | None) -> list[str]:
