@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip --disable-pip-version-check --quiet
+CORES  := --numprocesses auto --maxprocesses 4 --dist loadfile
 LOCK   := --quiet --universal --python-version 3.11 --generate-hashes --custom-compile-command 'make lock' --output-file
 
 .DEFAULT_GOAL := help
@@ -42,15 +43,15 @@ format: setup  ## let ruff put the code in order
 	$(BIN)/ruff format .
 
 test: setup  ## everything that needs no cluster and no Go
-	$(BIN)/pytest tests --ignore=tests/conformance --ignore=tests/outside
-	$(BIN)/pytest tests/conformance --server setpoint -m "not slow"
-	$(BIN)/pytest tests/conformance --server memory -m "not slow"
+	$(BIN)/pytest $(CORES) tests --ignore=tests/conformance --ignore=tests/outside
+	$(BIN)/pytest $(CORES) tests/conformance --server setpoint -m "not slow"
+	$(BIN)/pytest $(CORES) tests/conformance --server memory -m "not slow"
 
 kube:  ## build kube-apiserver, kube-controller-manager, kubectl and etcd (needs Go; once)
 	tests/kube/build
 
 conformance: setup kube  ## everything against the real kube-apiserver, and others' clients against our server
-	$(BIN)/pytest tests/conformance
+	$(BIN)/pytest $(CORES) tests/conformance
 	SETPOINT_CRASHES=100 $(BIN)/pytest tests/outside tests/server/storage/test_crash.py tests/server/test_kill.py
 
 # Those that want kube-apiserver and etcd, which want Go; bench/__main__.py has the same.

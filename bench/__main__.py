@@ -90,6 +90,7 @@ def attempt(name: str, run_id: str, *, is_whole: bool) -> str:
     """Measure, keep and report; why that failed, or nothing."""
     from bench.peers import report, results
 
+    began = time.monotonic()
     try:
         found = (beside if name in PEERS else by_itself)(name)
     except Exception as error:  # noqa: BLE001 - whatever it is, the others go on
@@ -99,7 +100,7 @@ def attempt(name: str, run_id: str, *, is_whole: bool) -> str:
     try:
         # Asked for a part that could not be measured, one keeps what was known of it.
         if is_whole or any("failed" not in each for each in found):
-            results.keep(name, found, run=run_id, is_whole=is_whole)
+            results.keep(name, found, run=run_id, is_whole=is_whole, seconds=time.monotonic() - began)
             report.write()
     except Exception as error:  # noqa: BLE001 - what was measured is on the screen, and the others go on
         traceback.print_exc()

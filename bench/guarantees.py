@@ -100,9 +100,9 @@ def declares() -> Operator:
     return operator
 
 
-def cleans_up(*suffixes: str) -> Operator:
+def cleans_up(*suffixes: str, **options: Any) -> Operator:
     """Takes these children down by itself."""
-    operator = paints()
+    operator = paints(**options)
 
     @operator.finalizer(Parent)
     async def clean_up(parent: Parent, ctx: Context) -> None:
@@ -226,14 +226,14 @@ GUARANTEES: Final = (
     Guarantee("read-your-writes", lambda _: counts(), make, forgetful),
     Guarantee("live check before a deletion", lambda _: declares(), change, rash),
     Guarantee("uid and version on a deletion", lambda _: declares(), change, unconditional),
-    Guarantee("finalizer first", lambda on: cleans_up("") if on else paints(), make),
+    Guarantee("finalizer first", lambda on: cleans_up("", verify=False) if on else paints(), make),
+    Guarantee("live check before a reconcile", lambda on: cleans_up("", verify=on), touch),
     # of its two reads, one is that before the finalizer goes
     Guarantee("live check before a clean-up", lambda _: cleans_up(""), delete, credulous),
     Guarantee("absence in a clean-up", lambda _: cleans_up("", "-more"), delete, short_sighted),
     Guarantee("no swallowed errors", lambda on: fails(is_raised=on), touch),
     Guarantee("epoch check before a write", lambda _: paints(), make, is_led=True),
     Guarantee("no write that changes nothing", lambda _: paints(), touch, insistent),
-    Guarantee("verify=True", lambda on: paints(verify=on), touch),
 )
 
 

@@ -379,6 +379,7 @@ def medians(rounds: list[dict[str, float]]) -> dict[str, float]:
 
 
 ASKED = 4_000  # GETs and changes, so that the kernel's hundredths of a second are fine enough
+LISTS, LISTING = 16, 2  # whatever the size: how many, and how many at once
 
 
 async def filled(pods: int) -> dict[str, float]:
@@ -389,12 +390,12 @@ async def filled(pods: int) -> dict[str, float]:
             before, began = _cpu(server.pids), time.monotonic()
             await _fill(_poster(session), pods)
             found = {"wall": time.monotonic() - began, "cpu": _cpu(server.pids) - before}
-            lists = max(2, ASKED * 10 // pods)
             found["get_microseconds"] = 1e6 * await _cpu_of_each(
                 server, ASKED, lambda index: _ask(session, "GET", f"{PODS_PATH}/pod-{index * 7 % pods}")
             )
+            await _ask(session, "GET", PODS_PATH)  # the first one finds nothing at hand
             found["list_milliseconds"] = 1e3 * await _cpu_of_each(
-                server, lists, lambda _: _ask(session, "GET", PODS_PATH)
+                server, LISTS, lambda _: _ask(session, "GET", PODS_PATH), at_once=LISTING
             )
             found["change_microseconds"] = 1e6 * await _watched(server, session, pods)
             found["peak_megabytes"] = _peak(server.pids[0])
@@ -435,8 +436,10 @@ async def _watched(server: Running, session: aiohttp.ClientSession, pods: int) -
     return await _cpu_of_each(server, 1, all_seen) / changes
 
 
-async def _cpu_of_each(server: Running, count: int, ask: Callable[[int], Awaitable[object]]) -> float:
-    """The server's CPU seconds for one of so many, on all connections."""
+async def _cpu_of_each(
+    server: Running, count: int, ask: Callable[[int], Awaitable[object]], *, at_once: int = CONNECTIONS
+) -> float:
+    """The server's CPU seconds for one of so many."""
     numbers = iter(range(count))
 
     async def run() -> None:
@@ -444,7 +447,7 @@ async def _cpu_of_each(server: Running, count: int, ask: Callable[[int], Awaitab
             await ask(number)
 
     before = _cpu(server.pids)
-    await asyncio.gather(*(run() for _ in range(min(CONNECTIONS, count))))
+    await asyncio.gather(*(run() for _ in range(min(at_once, count))))
     return (_cpu(server.pids) - before) / count
 
 

@@ -149,6 +149,7 @@ PURE = (
     "server/registry/strategic.py",
     "server/registry/types.py",
     "testing/asked.py",
+    "testing/proof/matching.py",
     "testing/proof/oracles.py",
     "testing/proof/plans.py",
     "testing/proof/report.py",

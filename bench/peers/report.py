@@ -141,6 +141,8 @@ them. Where it was measured, a column says what it then costs to read every obje
 everything adds it to the CPU of the filling; who reads a little of it does not.
 """
 _ABSENT: Final = """\
+- kube-rs with objects of no type: it takes longer than kube-rs with types, and the whole is to take no more
+  than an hour.
 - cloudcoil: 0.8, the current one, needs Python 3.14, and everything here runs on 3.11 and later; the informer
   of 0.6, the last for older ones, drops pages of a list, and could not show that it did the whole work."""
 _LOSSES: Final = """\
@@ -230,7 +232,9 @@ def measured(results: list[Result]) -> Iterator[str]:
     for run, works in found.items():
         mine = [each["machine"] for each in results if "machine" in each and each.get("run") == run]
         where = " And: ".join(dict.fromkeys(map(described, mine)))
-        yield f"- **{run}**: {', '.join(works)}. {where}"
+        took = sum(each.get("took_seconds", 0) for each in results if each.get("run") == run)
+        minutes = f" (together {took / 60:.0f} minutes)" if took else ""
+        yield f"- **{run}**: {', '.join(works)}{minutes}. {where}"
     if not found:
         yield "Nothing was measured yet: `make bench`."
 

@@ -42,12 +42,20 @@ def _whole(result: Result) -> Result:
     return result
 
 
-def keep(work: str, found: list[Result], *, run: str, is_whole: bool, file: Path | None = None) -> None:
+def keep(
+    work: str,
+    found: list[Result],
+    *,
+    run: str,
+    is_whole: bool,
+    seconds: float = 0.0,
+    file: Path | None = None,
+) -> None:
     """In place of what was known of this work; in a whole run, of everything that is not of it."""
     file = file or RESULTS
     known = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
     others = [each for each in known if each["work"] != work and (each.get("run") == run or not is_whole)]
-    mine = [{"work": work, "machine": machine()}, *found]
+    mine = [{"work": work, "machine": machine(), "took_seconds": round(seconds)}, *found]
     lines = [*others, *({**each, "run": run} for each in mine)]
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
 

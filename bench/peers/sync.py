@@ -40,6 +40,7 @@ CONTESTANTS: Final = [
     Contestant("setpoint, metadata", "setpoint", _METADATA),
     Contestant("controller-runtime, typed", _GO, _TYPED),
     Contestant("controller-runtime, typed, plain LIST", _GO, _TYPED, PLAIN),
+    Contestant("controller-runtime, typed, plain LIST, gzip", _GO, _TYPED | {"lists": "packed"}, PLAIN),
     Contestant("controller-runtime, unstructured", _GO, _UNSTRUCTURED),
     Contestant("controller-runtime, metadata", _GO, _METADATA),
     Contestant("kube-rs, typed", "kube_rs", _TYPED | {"list": "pages"}),

@@ -385,7 +385,6 @@ def database_of_password(secret: PartialObjectMetadata) -> list[Request]:
 
 @operator.controller(
     Database,
-    verify=True,  # it has data in its care: an old view makes nothing for a Database that is going
     watches={
         Service: database_of,
         StatefulSet: database_of,

@@ -87,7 +87,7 @@ class _Controller:
     owns: tuple[Kind, ...] = ()
     watches: Mapping[Kind, Mapper] = field(default_factory=dict)
     every: float | None = None
-    verify: bool = False
+    verify: bool | None = None
     build: Callable[[Builder, Manager], object] | None = None
     options: Options = field(default_factory=Options)
 
@@ -125,7 +125,7 @@ class Operator:
         watches: Mapping[Kind, Mapper] | None = None,
         name: str = "",
         every: float | None = None,
-        verify: bool = False,
+        verify: bool | None = None,
         build: Callable[[Builder, Manager], object] | None = None,
         **options: Unpack[Options],
     ) -> Decorator[T]:
@@ -135,8 +135,9 @@ class Operator:
         ``watches`` maps objects of other kinds to those that they concern: ``{ConfigMap: users_of}``, where
         ``users_of`` takes the object (and the client, if it is ``async`` and takes two) and gives Requests.
         ``every`` so many seconds all objects are looked at anyway.  With ``verify`` each reconcile begins
-        with the object as the server has it now and not as the cache does: one more request, for operators
-        that do what cannot be undone.
+        with the object as the server has it now and not as the cache does, for one more request, so that an
+        old view makes nothing outside that nobody takes away again.  Unless said, it is on where the kind has
+        a clean-up, and off elsewhere.
 
         Of the options, ``workers``, ``timeout``, ``backoff`` and the like are the controller's; ``when``,
         ``labels``, ``namespaces`` and the like say which objects of the kind it is for.  ``build`` is given

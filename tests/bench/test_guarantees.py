@@ -15,16 +15,16 @@ PAGE = (ROOT / "docs" / "guarantees.md").read_text()
 
 # Reads and writes, with it and without.
 COSTS = {
-    "read-your-writes": (0, 2, 0, 4),
+    "read-your-writes": (0, 2, 2, 5),
     "live check before a deletion": (1, 2, 0, 2),
     "uid and version on a deletion": (1, 2, 1, 2),
     "finalizer first": (0, 3, 0, 2),
+    "live check before a reconcile": (1, 0, 0, 0),
     "live check before a clean-up": (2, 2, 0, 2),
     "absence in a clean-up": (3, 2, 2, 2),
     "no swallowed errors": (0, 0, 0, 0),
     "epoch check before a write": (0, 2, 0, 2),
     "no write that changes nothing": (0, 0, 0, 1),
-    "verify=True": (1, 0, 0, 0),
 }
 
 

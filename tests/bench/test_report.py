@@ -316,8 +316,9 @@ def test_the_makefile_builds_a_cluster_for_the_works_that_want_one_and_no_other(
 @pytest.fixture
 def baselines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     file = tmp_path / "baselines.toml"
-    file.write_text("queue = 2.0\n")
+    file.write_text('["one"]\nqueue = 2.0\n["another"]\nqueue = 1.0\n')
     monkeypatch.setattr(short, "BASELINES", file)
+    monkeypatch.setattr(short, "processor", lambda: "one")
     return file
 
 
@@ -328,6 +329,18 @@ def test_the_short_form_fails_where_cpu_is_thirty_percent_above_its_baseline(
     noisy = [9.0, now, now, 0.1, now]  # one round in five is far off, either way
     monkeypatch.setattr(short, "CASES", {"queue": lambda: [*noisy]})
     assert short.main(write=False) == failures
+
+
+@pytest.mark.parametrize(("processor", "failures"), [("one", 0), ("another", 1), ("unknown", 0)])
+def test_a_processor_has_baselines_of_its_own_and_an_unknown_one_the_highest(
+    baselines: Path, monkeypatch: pytest.MonkeyPatch, processor: str, failures: int
+) -> None:
+    monkeypatch.setattr(short, "processor", lambda: processor)
+    monkeypatch.setattr(short, "CASES", {"queue": lambda: [2.0]})
+    assert short.main(write=False) == failures
+    short.main(write=True)
+    assert short.main(write=False) == 0
+    assert '["one"]\nqueue = 2.0\n' in baselines.read_text(), "of another processor they stay"
 
 
 def test_without_a_baseline_the_short_form_fails_and_says_how_to_write_one(

@@ -263,6 +263,28 @@ async def test_an_operator_that_starts_anew_ends_at_the_same_fixed_point(gardens
         assert await place.versions() == versions, "and that changed nothing"
 
 
+async def test_an_object_made_anew_in_a_look_does_not_get_the_status_of_the_old_one(
+    gardens: ControlPlane,
+) -> None:
+    async with here(gardens) as place:
+        await place.make()
+        operator, seen = Operator("garden-operator"), list[str]()
+
+        @operator.controller(Garden)
+        async def reconcile(garden: Garden, ctx: Context) -> None:
+            seen.append(garden.metadata.uid or "")
+            if len(seen) == 1:
+                await place.client.delete(garden)
+                await place.make()
+                garden.status.available_replicas = 7
+
+        async with place.running(operator) as running:
+            await running.settled()
+        anew = await place.get()
+        assert set(seen[1:]) == {anew.metadata.uid}
+        assert anew.status.available_replicas == 0
+
+
 async def test_children_are_owned_labelled_and_put_back_when_they_drift(gardens: ControlPlane) -> None:
     async with here(gardens) as place:
         made = await place.make(replicas=2)

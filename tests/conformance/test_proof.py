@@ -26,6 +26,7 @@ from setpoint.kube.rbac.v1 import ClusterRole
 from setpoint.operator import Operator
 from setpoint.testing.kube import ControlPlane
 from setpoint.testing.proof.plans import At, Crash, Create, Plan
+from setpoint.testing.proof.prove import CLASSES
 from setpoint.testing.proof.real_lab import RealLab
 from setpoint.testing.proof.real_proof import prove_on_cluster
 from setpoint.testing.proof.report import Report
@@ -119,6 +120,23 @@ def test_two_faults_find_what_one_does_not(config: Config, wrong: bool) -> None:
     pairs = {state for cell, state in report.cells.items() if cell.fault == "E7"}
     assert ("failed" in pairs) is wrong
     assert wrong or "ok" in pairs
+
+
+def test_of_every_class_that_can_be_had_there_a_plan_is_survived_and_none_is_broken(config: Config) -> None:
+    classes = set(CLASSES) - {"none", "X1"}  # without faults others are; nothing is made outside
+    report = prove_on_cluster(
+        lambda: operator_of(keep),
+        config,
+        steps=[create(), change(text="b")],
+        only=sorted(classes),
+        most_of_class=1,
+        budget=300,
+        at_once=30,  # it is waiting that takes time
+    )
+    assert report.is_good, str(report)
+    assert not report.failures, str(report)
+    tried = {cell.fault for cell, state in report.cells.items() if state != "open"}
+    assert tried == classes - report.skipped.keys(), str(report)
 
 
 def test_what_fails_there_is_kept_and_replayed_there_by_the_commands(

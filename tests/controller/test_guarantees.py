@@ -30,7 +30,7 @@ def takes_down() -> Subject:
         await ctx.delete(ConfigMap, ctx.request.name)
         return None
 
-    return operator_of(reconcile, clean_up, verify=True)
+    return operator_of(reconcile, clean_up)
 
 
 def scales() -> Subject:

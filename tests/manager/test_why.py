@@ -7,7 +7,8 @@ import json
 import os
 import socket
 import stat
-from collections.abc import AsyncIterator
+import tempfile
+from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,17 @@ from setpoint.errors import ConfigError
 from setpoint.manager.why import Journal, WhyServer, ask, folder, make_folder, sockets
 
 KEY = Key("shop", "web")
+
+
+@pytest.fixture
+def where() -> Iterator[Path]:
+    """A folder for sockets, whose paths have 107 bytes at most: pytest's own may be longer."""
+    with tempfile.TemporaryDirectory(prefix="why-") as short:
+        yield Path(short) / "sockets"
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(each.name for each in folder.iterdir())
 
 
 def looked(number: int = 0) -> Looked:
@@ -77,8 +89,7 @@ async def serving(where: Path, operator: str = "shop-operator") -> AsyncIterator
             await task
 
 
-async def test_a_question_is_answered_over_a_socket_that_is_the_users_alone(tmp_path: Path) -> None:
-    where = tmp_path / "sockets"
+async def test_a_question_is_answered_over_a_socket_that_is_the_users_alone(where: Path) -> None:
     async with serving(where) as server:
         assert server.path is not None
         assert stat.S_IMODE(server.path.stat().st_mode) == 0o600
@@ -90,8 +101,7 @@ async def test_a_question_is_answered_over_a_socket_that_is_the_users_alone(tmp_
     assert sockets(where=where) == []
 
 
-async def test_operators_are_told_apart_by_name_and_two_of_a_name_by_number(tmp_path: Path) -> None:
-    where = tmp_path / "sockets"
+async def test_operators_are_told_apart_by_name_and_two_of_a_name_by_number(where: Path) -> None:
     async with serving(where) as one, serving(where) as two, serving(where, "bank-operator") as other:
         assert len({one.path, two.path, other.path}) == 3
         assert sockets("shop-operator", where=where) == sorted(p for p in (one.path, two.path) if p)
@@ -99,10 +109,9 @@ async def test_operators_are_told_apart_by_name_and_two_of_a_name_by_number(tmp_
 
 
 async def test_a_socket_has_its_name_only_when_it_listens(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    where: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between bind and listen nobody is answered there, and whoever looks would take it for dead."""
-    where = tmp_path / "sockets"
     seen: list[list[Path]] = []
     listen = socket.socket.listen
 
@@ -116,11 +125,10 @@ async def test_a_socket_has_its_name_only_when_it_listens(
         assert seen[:2] == [[], []]
         assert server.path is not None
         assert sockets(where=where) == [server.path]
-        assert [each.name for each in where.iterdir()] == [server.path.name], "nothing else is left there"
+        assert names(where) == [server.path.name], "nothing else is left there"
 
 
-async def test_one_that_has_too_much_to_do_is_not_taken_for_dead(tmp_path: Path) -> None:
-    where = tmp_path / "sockets"
+async def test_one_that_has_too_much_to_do_is_not_taken_for_dead(where: Path) -> None:
     make_folder(where)
     busy = where / "shop-operator-1.sock"
     with ExitStack() as stack:
@@ -136,8 +144,7 @@ async def test_one_that_has_too_much_to_do_is_not_taken_for_dead(tmp_path: Path)
     assert sockets(where=where) == []
 
 
-async def test_what_a_killed_operator_left_behind_is_cleared_away(tmp_path: Path) -> None:
-    where = tmp_path / "sockets"
+async def test_what_a_killed_operator_left_behind_is_cleared_away(where: Path) -> None:
     make_folder(where)
     left = where / f"shop-operator-{os.getpid()}.sock"
     with socket.socket(socket.AF_UNIX) as dead:
@@ -152,8 +159,8 @@ async def test_what_a_killed_operator_left_behind_is_cleared_away(tmp_path: Path
     assert await ask(left, "webapp", KEY) is None
 
 
-async def test_nonsense_is_answered_or_hung_up_on_and_harms_nobody(tmp_path: Path) -> None:
-    async with serving(tmp_path / "sockets") as server:
+async def test_nonsense_is_answered_or_hung_up_on_and_harms_nobody(where: Path) -> None:
+    async with serving(where) as server:
         assert server.path is not None
         for nonsense in (b"not json\n", b"x" * 100_000, b'{"kind": 3}\n', b"[1]\n"):
             reader, writer = await asyncio.open_unix_connection(server.path)
@@ -179,8 +186,7 @@ async def test_where_no_socket_can_be_made_the_operator_runs_without(
     assert server.path is None
 
 
-async def test_a_name_too_long_for_a_socket_is_cut(tmp_path: Path) -> None:
-    where = tmp_path / "sockets"
+async def test_a_name_too_long_for_a_socket_is_cut(where: Path) -> None:
     async with serving(where, "o" * 200) as server:
         assert server.path is not None
         assert await ask(server.path, "webapp", KEY)

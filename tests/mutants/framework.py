@@ -302,7 +302,7 @@ def makes_another(*, wrong: bool) -> Subject:
             if await cloud.get(_id(widget, number, wrong=wrong)) is not None:
                 await cloud.delete(_id(widget, number, wrong=wrong))
 
-    return operator_of(reconcile, clean_up, owns=False, verify=True)
+    return operator_of(reconcile, clean_up, owns=False)
 
 
 def _id(widget: Widget, number: int, *, wrong: bool) -> str:

@@ -1,4 +1,4 @@
-"""Mistakes that only one class of faults brings to light, or that only one oracle sees.
+"""Mistakes that only one class of faults, or pair of them, brings to light, or that only one oracle sees.
 
 Without the class, or the oracle, each of these would live: that is what they are here for.  ``sole.py`` says
 which is whose.
@@ -15,9 +15,11 @@ from typing import Any
 from setpoint.api import CustomResource, MergePatch, Model, ObjectMeta
 from setpoint.api.wire import read_metadata
 from setpoint.cache import reflector
+from setpoint.cache.store import Seen
 from setpoint.client.client import ignore_not_found
 from setpoint.controller import Request, Result, builder
 from setpoint.controller.context import Context
+from setpoint.controller.predicates import Predicate
 from setpoint.errors import (
     AlreadyExists,
     ApiError,
@@ -261,6 +263,42 @@ def follows(*, wrong: bool) -> Subject:
     return Longhand(add)
 
 
+# ---- I1+V2: the first event after a write is taken for its own -------------------------------------
+
+
+class Skips:
+    """Tells what it has done in the status, and need not look at that: what a write brings is its own."""
+
+    def __init__(self, manager: Manager, *, wrong: bool) -> None:
+        self.client, self.wrong = manager.client, wrong
+        self.until: float | None = None  # the event of the last write is expected
+
+    def matters(self, seen: Seen) -> bool:
+        if not self.wrong:
+            return True
+        until, self.until = self.until, None
+        return until is None or seen.type != "UPDATED" or asyncio.get_running_loop().time() > until
+
+    async def reconcile(self, request: Request) -> Result:
+        live = self.client.live
+        widget = await ignore_not_found(live.get(Widget, request.name, namespace="default"))
+        if widget is not None and widget.status.done != widget.spec.text:
+            patch = MergePatch({"status": {"done": widget.spec.text}})
+            asked = self.client.patch(Widget, request.name, patch, namespace="default", subresource="status")
+            self.until = asyncio.get_running_loop().time() + 1  # no event takes longer
+            await ignore_not_found(asked)
+        return Result()
+
+
+def skips(*, wrong: bool) -> Subject:
+    def add(manager: Manager) -> object:
+        reconciler = Skips(manager, wrong=wrong)
+        made = builder(manager).named("widget").for_(Widget, when=Predicate(reconciler.matters))
+        return made.complete(reconciler)
+
+    return Longhand(add)
+
+
 # ---- V4: what is referred to, and is seen later ----------------------------------------------------
 
 
@@ -279,22 +317,20 @@ def refers(*, wrong: bool) -> Subject:
     return operator_of(reconcile)
 
 
-# ---- S1: what cannot be read is taken for gone -----------------------------------------------------
+# ---- E3, S1: what cannot be read is taken for gone -------------------------------------------------
 
 
 class Unread:
     """Has something outside as long as there is a Widget; its finalizer holds that until it is gone."""
 
-    def __init__(self, manager: Manager, *, wrong: bool) -> None:
-        self.client, self.wrong = manager.client, wrong
+    def __init__(self, manager: Manager, *, gone: tuple[type[SetpointError], ...]) -> None:
+        self.client, self.gone = manager.client, gone
 
     async def reconcile(self, request: Request) -> Result:
         name = request.name
         try:
             widget = await ignore_not_found(self.client.live.get(Widget, name, namespace="default"))
-        except TransportError:
-            if not self.wrong:
-                raise
+        except self.gone:
             await cloud.delete(name)
             return Result(requeue_after=10)
         if widget is None:
@@ -318,9 +354,9 @@ class Unread:
         await ignore_not_found(asked)
 
 
-def unread(*, wrong: bool) -> Subject:
+def unread(*gone: type[SetpointError]) -> Subject:
     return Longhand(
-        lambda manager: builder(manager).named("widget").for_(Widget).complete(Unread(manager, wrong=wrong))
+        lambda manager: builder(manager).named("widget").for_(Widget).complete(Unread(manager, gone=gone))
     )
 
 
@@ -595,10 +631,12 @@ PHASED = (
     change_map("x", {"metadata": {"labels": {"phase": "ready"}}}),
     delete(),
 )
+TEXTS = (create(), change(text="b"), change(text="c"), delete())
 REFERS = (config_map("x"), create(text="x"), delete())
 MARKED = (config_map("x"), config_map("y"), create(), change(text="b"))
 
 NEEDED: tuple[Mutant, ...] = (
+    Mutant("24b", "the first event after a write is its own", "I1+V2", ("O9", "O2"), skips, steps=TEXTS),
     Mutant("28", "all watches come back at the same moment", "S1", ("O10",), plain, breaking=without_jitter),
     Mutant(
         "29", "a write is shown before it is kept", "S3", ("O3", "O2"), once_if_absent, breaking=dirty_reads
@@ -608,7 +646,20 @@ NEEDED: tuple[Mutant, ...] = (
     Mutant("E4", "a timeout is taken for a refusal", "E4", ("O3", "O5"), tries_at_once, steps=ONE),
     Mutant("V2", "a phase that it did not see cannot have been", "V2", ("O3",), follows, steps=PHASED),
     Mutant("V4", "what is not seen yet is taken for missing", "V4", ("O3",), refers, steps=REFERS),
-    Mutant("S1b", "what cannot be read is taken for gone", "S1", ("O5", "O3"), unread),
+    Mutant(
+        "E3",
+        "what may not be read is taken for gone",
+        "E3",
+        ("O5", "O3"),
+        lambda wrong: unread(ApiError) if wrong else unread(),
+    ),
+    Mutant(
+        "S1b",
+        "what cannot be read is taken for gone",
+        "S1",
+        ("O5", "O3"),
+        lambda wrong: unread(TransportError) if wrong else unread(),
+    ),
     Mutant("S2b", "a list that expired is taken for whole", "S2", ("O3",), in_pages, steps=MARKED),
     Mutant("S4", "gives up when something is refused for long", "S4", ("O3",), gives_up_counting),
     Mutant("L2b", "a renewal that failed is taken for done", "L2", ("O12",), plain, breaking=hopeful),

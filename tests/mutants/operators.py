@@ -245,7 +245,7 @@ def sees_it_go(*, wrong: bool) -> Subject:
         del ctx
         await cloud.delete(f"volume-{widget.metadata.name}")
 
-    return operator_of(reconcile, clean_up, verify=True)
+    return operator_of(reconcile, clean_up)
 
 
 HELD = (
@@ -445,7 +445,7 @@ def random_ids(*, wrong: bool) -> Subject:
         del ctx
         await cloud.delete(widget.status.id if wrong else f"t-{widget.metadata.uid}")
 
-    return operator_of(reconcile, clean_up, owns=False, verify=not wrong)
+    return operator_of(reconcile, clean_up, owns=False)
 
 
 def stuck(*, wrong: bool) -> Subject:
@@ -459,7 +459,7 @@ def stuck(*, wrong: bool) -> Subject:
         if not await cloud.delete(widget.metadata.uid or "") and wrong and not widget.status.done:
             raise RetryLater(5, "there is nothing to delete, and there should be")
 
-    return operator_of(reconcile, clean_up, owns=False, verify=not wrong)
+    return operator_of(reconcile, clean_up, owns=False)
 
 
 # ---- 13, 19: children, and the cache ---------------------------------------------------------------
@@ -702,7 +702,7 @@ def never_goes(*, wrong: bool) -> Subject:
         await cloud.delete(widget.metadata.uid or "")
         return None
 
-    return operator_of(reconcile, clean_up, owns=False, verify=True)
+    return operator_of(reconcile, clean_up, owns=False)
 
 
 def stumbles(*, wrong: bool) -> Subject:

@@ -5,7 +5,8 @@ of the environment, ``until`` in front repeats the line until it succeeds, ``#``
 ``Kubectl.follow`` is for what does not end by itself.
 
 Masked is what differs between two runs against one server: times, ages, uids, resource versions, addresses,
-allocated ports, drawn suffixes, and the width of columns, which follows the width of ages.
+allocated ports, drawn suffixes, the width of columns, which follows the width of ages, and what a server
+happens to say of its own repairs.
 """
 
 from __future__ import annotations
@@ -45,6 +46,9 @@ _MASKS: Final = (
     (re.compile(r"(goVersion|compiler)\"?: \S+"), r"\1"),  # ours says that it is not made of Go
     (re.compile(r"(?<=\S) {2,}"), "  "),
     (re.compile(r"[ \t]+$", re.MULTILINE), ""),
+    # Parts of kube-apiserver itself, which speak when they happen to look between two writes of its own.
+    (re.compile(r"^  .*  (ip|port)allocator-repair-controller  .*\n", re.MULTILINE), ""),
+    (re.compile(r"^Events:\n  Type .*\n  ---- .*\n(?!  )", re.MULTILINE), "Events:  <none>\n"),
 )
 
 

@@ -5,17 +5,13 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from setpoint.net import listen
-from setpoint.net.tls import Authority
 from setpoint.net.transport import Request
 from setpoint.server.admission.admission import Admission
 from setpoint.server.admission.security import policy_of
@@ -23,9 +19,20 @@ from setpoint.server.admission.security_checks import violations
 from setpoint.server.registry.metadata import Names
 from setpoint.server.server import ApiServer
 from setpoint.server.storage.protocol import Encode, Place, Record
+from tests.server.hooks import (
+    DEFINITIONS,
+    Answerer,
+    Hooks,
+    Json,
+    ask,
+    ask_text,
+    converted,
+    definition,
+    hooks_behind,
+    made,
+    served,
+)
 
-Json = dict[str, Any]
-Answerer = Callable[[Json], Json]
 _HOOKS = "/apis/admissionregistration.k8s.io/v1/{}webhookconfigurations"
 _POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmission{}"
 _MAPS = "/api/v1/namespaces/default/configmaps"
@@ -33,75 +40,7 @@ _PODS = "/api/v1/namespaces/default/pods"
 _POD = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "a", "image": "b"}]}}
 
 
-async def ask(server: ApiServer, method: str, target: str, body: Json | None = None) -> tuple[int, Json]:
-    content = {"Content-Type": "application/merge-patch+json" if method == "PATCH" else "application/json"}
-    sent = None if body is None else json.dumps(body).encode()
-    response = await server.transport()(Request(method, target, content if sent else {}, sent))
-    return response.status, json.loads(await response.read())
-
-
-async def made(server: ApiServer, target: str, body: Json) -> Json:
-    status, found = await ask(server, "POST", target, body)
-    assert status == 201, found
-    return found
-
-
 # ── Webhooks ────────────────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass
-class Hooks:
-    """A webhook server in this loop, behind the Service default/hooks."""
-
-    answer: Answerer = field(default=lambda _: {"allowed": True})
-    asked: list[Json] = field(default_factory=list)
-    address: str = ""
-    authority: str = ""
-    certificate: str = ""  # its own
-    meeting: asyncio.Barrier | None = None  # of the first two that are asked
-
-    async def __call__(self, request: Request) -> listen.Answer:
-        review = json.loads(request.body or b"{}")
-        self.asked.append(review["request"])
-        if self.meeting is not None and len(self.asked) <= 2:
-            await self.meeting.wait()
-        response = {"uid": review["request"]["uid"], **self.answer(review["request"])}
-        body = {"kind": review["kind"], "apiVersion": review["apiVersion"], "response": response}
-        return listen.Answer(200, {"Content-Type": "application/json"}, json.dumps(body).encode())
-
-    def configuration(self, **hook: Any) -> Json:
-        rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["configmaps"]}
-        service = {"namespace": "default", "name": "hooks", "path": "/here"}
-        return {
-            "metadata": {"name": "hooks"},
-            "webhooks": [
-                {
-                    "name": "hooks.example.com",
-                    "clientConfig": {"service": service, "caBundle": self.authority},
-                    "rules": [rule],
-                    "sideEffects": "None",
-                    "admissionReviewVersions": ["v1"],
-                    **hook,
-                }
-            ],
-        }
-
-
-@asynccontextmanager
-async def hooks_behind(tmp_path: Path, host: str = "hooks.default.svc") -> AsyncIterator[Hooks]:
-    authority = Authority.create()
-    identity = authority.issue("hooks", hosts=[host], server=True)
-    file = tmp_path / "hooks.pem"
-    file.write_bytes(identity.key_pem + identity.certificate_pem)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(file)
-    hooks = Hooks(
-        authority=base64.b64encode(authority.certificate_pem).decode(),
-        certificate=base64.b64encode(identity.certificate_pem).decode(),
-    )
-    async with listen.serve(hooks, host="127.0.0.1", port=0, ssl_context=context, grace=0.1) as address:
-        hooks.address = f"127.0.0.1:{address.port}"
-        yield hooks
 
 
 async def test_a_service_is_found_where_the_server_was_told(tmp_path: Path) -> None:
@@ -366,56 +305,13 @@ async def test_the_names_of_built_in_rules_are_shown() -> None:
 # ── Conversion ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def _definition(hooks: Hooks) -> Json:
-    def version(name: str, field: str, *, storage: bool) -> Json:
-        spec = {"type": "object", "properties": {field: {"type": "integer"}}}
-        schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}
-        return {"name": name, "served": True, "storage": storage, "schema": schema}
-
-    service = {"namespace": "default", "name": "hooks", "path": "/convert"}
-    client = {"service": service, "caBundle": hooks.authority}
-    return {
-        "metadata": {"name": "sizes.example.com"},
-        "spec": {
-            "group": "example.com",
-            "scope": "Namespaced",
-            "names": {"plural": "sizes", "kind": "Size"},
-            "conversion": {
-                "strategy": "Webhook",
-                "webhook": {"clientConfig": client, "conversionReviewVersions": ["v1"]},
-            },
-            "versions": [version("v1", "size", storage=True), version("v2", "width", storage=False)],
-        },
-    }
-
-
-def _converted(request: Json) -> Json:
-    wanted, made = request["desiredAPIVersion"], []
-    for obj in request["objects"]:
-        value = next(iter(obj["spec"].values()))
-        field = "size" if wanted.endswith("v1") else "width"
-        made.append({**obj, "apiVersion": wanted, "spec": {field: value}})
-    return {"convertedObjects": made, "result": {"status": "Success"}}
-
-
-async def served(server: ApiServer, target: str) -> None:
-    async with asyncio.timeout(10):
-        while (await ask_text(server, target))[0] != 200:  # it is served a moment later
-            await asyncio.sleep(0)
-
-
-async def ask_text(server: ApiServer, target: str) -> tuple[int, bytes]:
-    response = await server.transport()(Request("GET", target))
-    return response.status, await response.read()
-
-
 async def test_a_list_in_another_version_is_converted_at_once(tmp_path: Path) -> None:
     async with (
         hooks_behind(tmp_path) as hooks,
         ApiServer(services={"default/hooks": hooks.address}) as server,
     ):
-        hooks.answer = _converted
-        await made(server, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", _definition(hooks))
+        hooks.answer = converted
+        await made(server, DEFINITIONS, definition(hooks))
         old, new = (f"/apis/example.com/{version}/namespaces/default/sizes" for version in ("v1", "v2"))
         await served(server, new)
         for name in ("a", "b"):
@@ -433,7 +329,7 @@ async def test_a_watch_in_another_version_says_that_it_cannot_convert(tmp_path: 
         ApiServer(services={"default/hooks": hooks.address}) as server,
     ):
         hooks.answer = lambda _: {"result": {"status": "Failed", "message": "not today"}}
-        await made(server, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", _definition(hooks))
+        await made(server, DEFINITIONS, definition(hooks))
         old, new = (f"/apis/example.com/{version}/namespaces/default/sizes" for version in ("v1", "v2"))
         await served(server, new)
         body = {"apiVersion": "example.com/v1", "kind": "Size", "metadata": {"name": "a"}}

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from setpoint.net import listen
-from setpoint.net.tls import Authority
 from setpoint.net.transport import Request
 from setpoint.server.admission.calling import Caller, Target
+from tests.server.hooks import sealed
 
 _HOST = "hooks.default.svc"
 _MANY = 40  # more than are kept
@@ -22,12 +21,7 @@ Answerer = Callable[[Request], Awaitable[None]]  # returns when it is to be answ
 @asynccontextmanager
 async def hooks_at(tmp_path: Path, answer: Answerer) -> AsyncIterator[Callable[[int, str], Target]]:
     """Any number of webhooks, all of them at one address; each differs in its authority's bytes."""
-    authority = Authority.create()
-    identity = authority.issue("hooks", hosts=[_HOST], server=True)
-    file = tmp_path / "hooks.pem"
-    file.write_bytes(identity.key_pem + identity.certificate_pem)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(file)
+    authority, _, context = sealed(tmp_path, _HOST)
 
     async def answered(request: Request) -> listen.Answer:
         await answer(request)

@@ -10,49 +10,19 @@ from typing import Any
 
 from setpoint.net.transport import Request
 from setpoint.server.server import ApiServer
-from tests.server.test_admission import Hooks, Json, ask, hooks_behind, made, served
+from tests.server.hooks import (
+    DEFINITIONS,
+    Hooks,
+    Json,
+    ask,
+    converted,
+    definition,
+    hooks_behind,
+    made,
+    served,
+)
 
 _SIZES = "/apis/example.com/{}/namespaces/default/sizes"
-_DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-
-
-def _definition(hooks: Hooks) -> Json:
-    def version(name: str, field: str, *, storage: bool) -> Json:
-        number = {"type": "integer"}
-        spec = {"type": "object", "properties": {field: number, "count": number}}
-        schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}
-        return {"name": name, "served": True, "storage": storage, "schema": schema}
-
-    service = {"namespace": "default", "name": "hooks", "path": "/convert"}
-    webhook = {"clientConfig": {"service": service, "caBundle": hooks.authority}}
-    return {
-        "metadata": {"name": "sizes.example.com"},
-        "spec": {
-            "group": "example.com",
-            "scope": "Namespaced",
-            "names": {"plural": "sizes", "kind": "Size"},
-            "conversion": {
-                "strategy": "Webhook",
-                "webhook": {**webhook, "conversionReviewVersions": ["v1"]},
-            },
-            "versions": [version("v1", "size", storage=True), version("v2", "width", storage=False)],
-        },
-    }
-
-
-def _converted(request: Json) -> Json:
-    """Size is the same in v1 as width is in v2."""
-    wanted = request["desiredAPIVersion"]
-    names = {"width": "size"} if wanted.endswith("v1") else {"size": "width"}
-    made = [
-        {
-            **one,
-            "apiVersion": wanted,
-            "spec": {names.get(name, name): value for name, value in (one.get("spec") or {}).items()},
-        }
-        for one in request["objects"]
-    ]
-    return {"convertedObjects": made, "result": {"status": "Success"}}
 
 
 @asynccontextmanager
@@ -61,8 +31,8 @@ async def converting(tmp_path: Path) -> AsyncIterator[tuple[ApiServer, Hooks]]:
         hooks_behind(tmp_path) as hooks,
         ApiServer(services={"default/hooks": hooks.address}) as server,
     ):
-        hooks.answer = _converted
-        await made(server, _DEFINITIONS, _definition(hooks))
+        hooks.answer = converted
+        await made(server, DEFINITIONS, definition(hooks))
         await served(server, _SIZES.format("v2"))
         yield server, hooks
 

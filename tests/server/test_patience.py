@@ -11,7 +11,7 @@ import pytest
 from setpoint.server.registry.crd import spending
 from setpoint.server.registry.patience import PATIENCE, QUICK, Patience, TooLong, at_home, in_time
 from setpoint.server.server import ApiServer
-from tests.server.test_admission import Json, ask, made
+from tests.server.hooks import Json, ask, made
 
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"

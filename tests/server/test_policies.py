@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from setpoint.server.server import ApiServer
-from tests.server.test_admission import Hooks, Json, ask, hooks_behind, made, served
+from tests.server.hooks import Hooks, Json, ask, hooks_behind, made, served
 
 _ROOT = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolic"
 _MAPS = "/api/v1/namespaces/default/configmaps"

@@ -23,9 +23,9 @@ from setpoint.net.trust import CertificatePair, server_context
 from setpoint.server.authentication.tokens import BearerTokens
 from setpoint.server.registry.requests import User
 from setpoint.server.server import ApiServer
+from tests.server.hooks import Hooks, hooks_behind, made
+from tests.server.hooks import ask as ask_server
 from tests.server.http.asking import MAPS, Asking, Got, config_map
-from tests.server.test_admission import Hooks, hooks_behind, made
-from tests.server.test_admission import ask as ask_server
 from tests.server.test_limits import Wire, Wires, wired
 
 SECRETS = "/api/v1/namespaces/default/secrets"

@@ -50,6 +50,47 @@ def test_every_fixture_does_what_the_page_says(pytester: pytest.Pytester) -> Non
     pytester.runpytest("-k", "not kube").assert_outcomes(passed=6, deselected=1)
 
 
+def test_a_cloud_of_the_module_is_empty_when_a_test_begins_and_known_to_its_cluster(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(
+        outside="""
+    from setpoint.testing import Cloud
+
+    dns = Cloud("dns")
+    """,
+        test_it=f"""{OPERATOR}
+    import pytest
+    from outside import dns
+    from setpoint.testing.proof import At, Hide
+
+    def registering():
+        operator = Operator("things")
+
+        @operator.controller(Thing)
+        async def reconcile(thing: Thing, ctx: Context) -> None:
+            if await dns.get(thing.metadata.name) is None:
+                await dns.create(thing.metadata.name)
+
+        return operator
+
+    @pytest.mark.parametrize("time", ["first", "second"])
+    def test_that_it_is_made(time, cluster):
+        assert not dns.things
+        cluster.run(registering)
+        cluster.create(thing())
+        assert "create dns t" in cluster.story()
+        assert list(dns.things) == ["t"]
+
+    def test_that_it_can_be_hidden(cluster, fault):
+        fault(Hide(at=At("create dns t"), seconds=1))
+        cluster.run(registering)
+        cluster.create(thing())
+    """,
+    )
+    pytester.runpytest().assert_outcomes(passed=3)
+
+
 def test_a_failed_assert_prints_what_happened_to_what_it_was_about(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         OPERATOR,

@@ -3,14 +3,16 @@
     1. read the object, from the cache; gone: nothing to do
     2. deleted: if our finalizer is there, read it from the server, clean up, write the status, let it go
     3. in a hot loop: look again later
-    4. add the finalizer, if there is a clean-up; with ``verify``, read it from the server: gone or going, or
-       another by that name: nothing to do, for that is a change, and is looked at
+    4. add the finalizer, if there is a clean-up; with ``verify``, read it from the server, unless it has just
+       answered: gone or going, or another by that name: nothing to do, for that is a change, and is looked at
     5. call the author's function, with the object and a context
     6. declared children: apply them in order, then delete those that are no longer declared
     7. returned or raised: write what changed in the status
 
 An object that is being deleted is not reconciled: its children go with it, and whoever made them anew would
 fight the garbage collector.  When a reconcile is cancelled nothing more is written.
+
+Who has a clean-up has effects that nobody else takes away again, so there ``verify`` is the default.
 
 How each step decides is in the file of its name; ``operator.py`` puts these reconcilers into controllers.
 """
@@ -72,14 +74,14 @@ class Authored:
         *,
         finalizer: Finalizer | None = None,
         owned: Sequence[Form[Any]] = (),
-        verify: bool = False,
+        verify: bool | None = None,
     ) -> None:
         self._means = means
         self._form = form
         self._function = function
         self._finalizer = finalizer
         self._owned = owned
-        self._verify = verify
+        self._verify = finalizer is not None if verify is None else verify
         self._sorts: dict[Function, _Sort] = {}
         self._log = logging.getLogger(f"setpoint.controller.{means.controller}")
 
@@ -102,19 +104,22 @@ class Authored:
         )
         if wait > 0:
             return Result(requeue_after=wait)
+        is_live = False
         if self._finalizer is not None:
             held = await add_finalizer(
                 client.live, obj, self._finalizer.name, field_manager=self._means.field_manager
             )
             if held is None:
                 return None  # gone or going meanwhile: that is a change, and looked at
-            obj = held
-        if self._verify:
+            is_live, obj = held is not obj, held  # another than the cache's is what the server answered
+        if self._function is None:
+            return None
+        if self._verify and not is_live:
             live = await read_live(client.live, obj)
             if live is None or is_going(live):
                 return None  # the cache is behind, and will tell
             obj = live
-        return (await self._call(self._function, obj)).result if self._function is not None else None
+        return (await self._call(self._function, obj)).result
 
     async def _clean_up(self, obj: AnyObject) -> Result | None:
         finalizer, client = self._finalizer, self._means.client

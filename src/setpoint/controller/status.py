@@ -4,12 +4,13 @@
 2. What is sent is a merge patch of the difference, so that fields which others write stay.
 3. Conditions are merged by type.  Those that others keep stay: also those that came meanwhile, and those that
    the author left out of the list.  Taken away is only what managedFields say is ours.
-4. A patch that replaces a list says which version it is of.  If that is no longer the newest (409), the
-   object is read again and the same difference is made to what is there now.
+4. A patch says which version it is of.  If that is no longer the newest (409), the object is read again and
+   the same difference is made to what is there now.
 5. ``lastTransitionTime`` moves only when a condition's status changes, whatever the author wrote there.
 6. ``observedGeneration`` is that of the object which was reconciled: of a condition when its content changed,
    of the status when the reconcile ended (by returning, or by an error that no retry mends).
-7. An object made anew under the same name never gets the status of the old one.
+7. An object made anew under the same name never gets the status of the old one.  The version sees to that:
+   a uid in a patch of the status of a custom resource is ignored by the server.
 
 All but ``write_status`` is pure.  ``operator.py`` calls it when a reconcile has returned or raised.
 """
@@ -32,7 +33,7 @@ from setpoint.cache.cache import AsHeld
 from setpoint.client.client import Client
 from setpoint.controller.apply import Path
 from setpoint.controller.owners import in_metadata
-from setpoint.errors import Conflict, Invalid, KindNotServed, NotFound
+from setpoint.errors import Conflict, KindNotServed, NotFound
 
 Wire: TypeAlias = dict[str, Any]
 
@@ -126,10 +127,6 @@ class Change:
         if not self.conditions:
             return self.fields
         return {**self.fields, _CONDITIONS: merge_conditions(live.get(_CONDITIONS), self.conditions)}
-
-    @property
-    def replaces_list(self) -> bool:
-        return bool(self.conditions) or holds_list(self.fields)
 
     def written(self) -> dict[Path, bytes]:
         """Which fields it sets, and to what: for telling whether they go back and forth."""
@@ -260,9 +257,7 @@ async def write_status(
     form = AsHeld(target.form)
     version, status, subresource = target.version, target.status, target.subresource
     for left in reversed(range(_TRIES)):
-        body: Wire = {"metadata": {"uid": target.uid}, "status": change.patch(status)}
-        if change.replaces_list:
-            body["metadata"]["resourceVersion"] = version
+        body: Wire = {"metadata": {"resourceVersion": version}, "status": change.patch(status)}
         try:
             return await client.patch(
                 form,
@@ -279,10 +274,6 @@ async def write_status(
                 raise
             subresource = ""  # the kind keeps its status in the object itself
             continue
-        except Invalid as error:
-            if any(cause.field == "metadata.uid" for cause in error.causes):
-                return None  # another object of that name
-            raise
         except Conflict:
             if not left:
                 raise

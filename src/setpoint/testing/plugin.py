@@ -5,7 +5,8 @@ programs are missing, or it does not get ready, those tests fail: a skipped test
 
 ``cluster`` is a fresh cluster for each test, in this process and in virtual time; ``operator`` runs operators
 in it, ``fault`` and ``freeze`` disturb them, ``eventually`` waits for what comes of it.  With
-``--setpoint-cluster kube`` it is a namespace of a real control plane instead, and time is real.
+``--setpoint-cluster kube`` it is a namespace of a real control plane instead, and time is real.  A ``Cloud``
+among the names of the test's module is empty when the test begins, and known to its cluster.
 ``@pytest.mark.cluster(controllers=True)`` has the controllers of every cluster run in it, with ``replicas=2``
 each operator runs twice.  A test that fails is reported with the story of what happened in its cluster; one
 whose faults did not strike fails.
@@ -30,6 +31,7 @@ import pytest
 
 if TYPE_CHECKING:
     from setpoint.testing.kube import ControlPlane
+    from setpoint.testing.proof.cloud import Cloud
     from setpoint.testing.proof.lab import Lab
 
 _LAB = "setpoint.testing.proof.lab"  # a test run that has not read it has no lab
@@ -134,13 +136,27 @@ def _lab(request: pytest.FixtureRequest) -> Lab:
     asked = {} if marker is None else marker.kwargs
     controllers, replicas = asked.get("controllers", False), asked.get("replicas", 1)
     folder, update = request.path.parent, request.config.getoption("--setpoint-update")
+    clouds = _clouds(request)
     if request.config.getoption("--setpoint-cluster") == "memory":
-        return _lab_class()(controllers=controllers, replicas=replicas, folder=folder, update=update)
+        return _lab_class()(
+            clouds=clouds, controllers=controllers, replicas=replicas, folder=folder, update=update
+        )
     from setpoint.client.config import Config  # noqa: PLC0415
     from setpoint.testing.proof.real_lab import RealLab  # noqa: PLC0415
 
     config = Config.load(request.getfixturevalue("setpoint_control_plane").kubeconfig)
-    return RealLab(config, unavailable=pytest.skip, node=bool(controllers), folder=folder, update=update)
+    return RealLab(
+        config, unavailable=pytest.skip, clouds=clouds, node=bool(controllers), folder=folder, update=update
+    )
+
+
+def _clouds(request: pytest.FixtureRequest) -> tuple[Cloud, ...]:
+    """What a test's module knows of outside: a lab empties it, or a test would find what another left."""
+    from setpoint.testing.proof.cloud import Cloud  # noqa: PLC0415 - costs nothing until used
+
+    module = getattr(request.node, "module", None)  # what is no function of a module has none
+    names = {} if module is None else vars(module)
+    return tuple({id(each): each for each in names.values() if isinstance(each, Cloud)}.values())
 
 
 @pytest.fixture

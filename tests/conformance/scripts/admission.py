@@ -326,6 +326,68 @@ def _kinds() -> list[Step]:
     ]
 
 
+def _pods_deleted() -> list[Step]:
+    """Who judges the deletion of a pod is told how long it is given."""
+    pod = {"containers": [{"name": "a", "image": "b"}]}
+    rules = [_rule("", "pods", "DELETE")]
+
+    def asked(name: str) -> list[Step]:
+        return [Step("ASKED", path, name=f"{name}: {path}") for path in ("/allow", "/allow/again")]
+
+    return [
+        *_configured("first", _hook("first", "/allow", rules), kind="Mutating"),
+        *_configured("last", _hook("last", "/allow/again", rules)),
+        Step("POST", _PODS, {"metadata": {"name": "p"}, "spec": pod}, is_quiet=True),
+        Step("DELETE", f"{_PODS}/p?dryRun=All", name="dry", only=("kind",)),
+        *asked("dry"),
+        Step("POST", _PODS, {"metadata": {"name": "q"}, "spec": {**pod, "nodeName": "n"}}, is_quiet=True),
+        Step("DELETE", f"{_PODS}/q", name="bound", only=("kind",)),
+        *asked("bound"),
+        # How often the real server asks about a pod that goes at once depends on what its own cache has seen.
+        Step("DELETE", f"{_PODS}/p", name="unbound", only=("kind",)),
+        *_gone("first", kind="Mutating"),
+        *_gone("last"),
+    ]
+
+
+def _scales() -> list[Step]:
+    """Who may change a scale sees who owns its replicas."""
+    group = "scaled.example.com"
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    scale = {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size"}
+    crd = definition("things", "Thing", schema, group=group, subresources={"status": {}, "scale": scale})
+    path = f"/apis/{group}/v1/namespaces/${{namespace}}/things"
+    thing = {"apiVersion": f"{group}/v1", "kind": "Thing", "metadata": {"name": "a"}, "spec": {"size": 1}}
+    pod = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "a", "image": "b"}]}}
+    spec = {"replicas": 1, "selector": {"matchLabels": {"a": "b"}}, "template": pod}
+    deployments, deployment = f"{_APPS}/deployments", {"metadata": {"name": "d"}, "spec": spec}
+    rules = [_rule(group, "things/scale"), _rule("apps", "deployments/scale")]
+    return [
+        Step("POST", CRDS, crd, is_quiet=True),
+        Step("GET", path, until=200, is_quiet=True),
+        Step("POST", f"{path}?fieldManager=maker", thing, is_quiet=True),
+        Step("POST", deployments, deployment, is_quiet=True),
+        *_configured("first", _hook("first", "/allow", rules), kind="Mutating"),
+        *_configured("last", _hook("last", "/allow/again", rules)),
+        Step("PATCH", f"{path}/a/scale", {"spec": {"replicas": 3}}, MERGE, name="scaled", only=("spec",)),
+        Step("ASKED", "/allow", name="those who change it"),
+        Step("ASKED", "/allow/again", name="those who judge it"),
+        Step(
+            "PATCH",
+            f"{deployments}/d/scale",
+            {"spec": {"replicas": 3}},
+            MERGE,
+            name="a deployment scaled",
+            only=("spec",),
+        ),
+        Step("ASKED", "/allow", name="those who change a deployment's"),
+        Step("ASKED", "/allow/again", name="those who judge a deployment's"),
+        *_gone("first", kind="Mutating"),
+        *_gone("last"),
+        Step("DELETE", f"{CRDS}/things.{group}", is_quiet=True),
+    ]
+
+
 def _mutating() -> list[Step]:
     """What webhooks leave of an object."""
     paths = [
@@ -903,6 +965,8 @@ SCRIPTS = [
     Script("webhooks unreachable", _unreachable()),
     Script("webhooks asked", _asked()),
     Script("webhooks asked about kinds", _kinds()),
+    Script("webhooks asked about deletions of pods", _pods_deleted()),
+    Script("webhooks asked about scales", _scales()),
     Script("webhooks mutating", _mutating()),
     Script("webhooks asked again", _rounds()),
     Script("webhooks and built-in rules", _refilled()),

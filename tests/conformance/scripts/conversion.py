@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.conformance.asking import APPLY, MERGE, Json, Put, Script, Step
+from tests.conformance.scripts.reading import TABLE
 
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _SIZE = {
@@ -178,6 +179,49 @@ def _rewritten() -> list[Step]:
         Step("GET", f"{two}/a", name="without v1"),
         Step("PATCH", f"{two}/a", {"spec": {"width": 8}}, MERGE, name="changed without v1", only=("apiVersion", "spec")),
         Step("DELETE", path, is_quiet=True),
+    ]  # fmt: skip
+
+
+def _dropped(group: str, **spec: Json) -> list[Step]:
+    """A version goes though an object is stored in it: nobody can tell what that object is in another."""
+    one, two = _sizes(group, "v1"), _sizes(group, "v2")
+    path = f"{_DEFINITIONS}/sizes.{group}"
+    before = [_version("v1", _SIZE), _version("v2", _WIDTH, storage=True)]
+    probe = {"name": "Probe", "type": "string", "jsonPath": ".spec.kind"}  # shows when v1 is stored
+    after = [_version("v1", _SIZE, storage=True, additionalPrinterColumns=[probe]), _version("v2", _WIDTH)]
+    elsewhere = one.replace("${namespace}", "default")
+    return [
+        *_defined(group, "/convert", versions=before, **spec),
+        Step("POST", two, _size(group, "v2", "left"), name="left"),
+        Step("POST", two, _size(group, "v2", "left-too"), is_quiet=True),
+        Step("POST", two, _size(group, "v2", "moved"), is_quiet=True),
+        Step("PATCH", path, {"spec": {"versions": after}}, MERGE, is_quiet=True),
+        Step("GET", one, headers={"Accept": TABLE}, until_has="Probe", is_quiet=True),
+        Step("PATCH", f"{two}/moved", {"metadata": {"labels": {"is": "moved"}}}, MERGE, is_quiet=True),
+        Step("PATCH", f"{path}/status", {"status": {"storedVersions": ["v1"]}}, MERGE, is_quiet=True),
+        Step("PATCH", path, {"spec": {"versions": after[:1]}}, MERGE, is_quiet=True),
+        Step("GET", two, until=404, is_quiet=True),
+        Step("GET", f"{one}/left", until=500, name="read"),
+        Step("GET", f"{one}/left?resourceVersion=0", name="read at any version"),
+        Step("GET", f"{one}/moved", name="another is read"),
+        Step("PATCH", f"{one}/left", {"metadata": {"labels": {"a": "b"}}}, MERGE, name="patched"),
+        Step("PUT", f"{one}/left", _size(group, "v1", "left", metadata={"resourceVersion": "${left.metadata.resourceVersion}"}), name="put"),
+        Step("POST", one, _size(group, "v1", "left"), name="made again"),
+        Step("PATCH", f"{one}/moved", {"spec": {"size": 3}}, MERGE, name="another is patched"),
+        Step("DELETE", f"{one}/left", name="deleted"),
+        Step("GET", one, name="listed"),
+        Step("GET", f"{one}?limit=1", name="listed in pages"),
+        Step("GET", f"{elsewhere}?limit=1", name="listed in pages elsewhere"),
+        Step("GET", f"{one}?resourceVersion=0", name="listed at any version"),
+        Step("GET", elsewhere, name="listed elsewhere"),
+        Step("GET", f"{one}?watch=true&timeoutSeconds=1", name="watched"),
+        Step("GET", f"{one}?watch=true&timeoutSeconds=1&resourceVersion=${{left.metadata.resourceVersion}}", name="watched from then on"),
+        Step("DELETE", one, name="all deleted"),
+        Step("PATCH", path, {"spec": {"versions": after}}, MERGE, is_quiet=True),
+        Step("GET", two, until=200, is_quiet=True),
+        Step("GET", f"{one}/left", name="read with its version again"),
+        Step("DELETE", path, is_quiet=True),
+        Step("GET", path, until=404, is_quiet=True),
     ]  # fmt: skip
 
 
@@ -402,6 +446,11 @@ SCRIPTS = [
     Script("conversion asked for", _asked()),
     Script("conversion and storage", _migrated()),
     Script("conversion and rewriting", _rewritten()),
+    Script(
+        "conversion from a version that is gone",
+        _dropped("dropped.example.com", conversion={"strategy": "None"}),
+    ),
+    Script("conversion by webhook from a version that is gone", _dropped("unhooked.example.com")),
     Script("conversion and deletion", _gone()),
     Script("conversion and field selectors", _selected()),
     Script("conversion of parameters", _params()),

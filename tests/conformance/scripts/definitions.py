@@ -128,6 +128,9 @@ def _life() -> list[Step]:
         Step("GET", path + "/a/scale", name="scale"),
         Step("PATCH", path + "/a/scale", {"spec": {"replicas": 7}}, MERGE, name="scaled"),
         Step("PATCH", path + "/a/scale", {"spec": {"replicas": 70}}, MERGE, name="scaled too far"),
+        Step("PATCH", path + "/a/scale", {"spec": {"replicas": -1}}, MERGE, name="scaled below nothing"),
+        Step("PATCH", path + "/a/scale", {"spec": {"replicas": 6}}, STRATEGIC, name="scaled strategically"),
+        Step("PATCH", path + "/a/scale", [{"op": "replace", "path": "/spec/replicas", "value": 6}], JSON_PATCH, name="scaled by a json patch"),
         Step("PUT", path + "/a", foo("a"), name="put without version"),
         Step("PUT", path + "/a", Put("made", {"spec": {"size": 8}}), name="put of old version"),
         Step("PATCH", path + "/a?fieldManager=m", foo("a", items=[{"name": "i", "v": 2}]), APPLY, name="applied with conflict", only=("reason", "code")),
@@ -287,7 +290,36 @@ def _versions() -> list[Step]:
     ]  # fmt: skip
 
 
+def _escaped() -> list[Step]:
+    """What a rule misses is named as the rule names it."""
+    group = "escaped.example.com"
+    fields = {name: {"type": "string"} for name in ("a-b", "c.d", "e__f", "namespace")}
+    free = {"type": "object", "additionalProperties": {"type": "string"}}
+    rules = (
+        "self.a__dash__b",
+        "self.c__dot__d",
+        "self.e__underscores__f",
+        "self.__namespace__",
+        "self.free.a__dash__b",
+    )
+    spec = {
+        "type": "object",
+        "properties": {**fields, "free": free},
+        "x-kubernetes-validations": [{"rule": f"{one} == 'x'"} for one in rules],
+    }
+    crd = definition("foos", "Foo", {"type": "object", "properties": {"spec": spec}}, group=group)
+    path = f"/apis/{group}/v1/namespaces/${{namespace}}/foos"
+    foo = {"apiVersion": f"{group}/v1", "kind": "Foo", "metadata": {"name": "a"}, "spec": {"free": {}}}
+    return [
+        Step("POST", CRDS, crd, is_quiet=True),
+        Step("GET", path, until=200, is_quiet=True),
+        Step("POST", path, foo, name="nothing of it"),
+        Step("DELETE", f"{CRDS}/foos.{group}", is_quiet=True),
+    ]
+
+
 SCRIPTS = [
+    Script("rules about names that are escaped", _escaped()),
     Script("a custom kind", _life()),
     Script("defining", _defining()),
     Script("several versions", _versions()),

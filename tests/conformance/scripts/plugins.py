@@ -333,6 +333,16 @@ def _default_priorities() -> list[Step]:
     default = {"globalDefault": True}
     applied = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", **priority("c", **default)}
     return [
+        *(
+            step
+            for name in ("system-cluster-critical", "system-node-critical")
+            for step in (
+                Step("GET", f"{path}/{name}", name=name, only=("value", "description")),
+                Step("DELETE", f"{path}/{name}", name=f"{name} deleted"),
+                Step("DELETE", f"{path}/{name}?dryRun=All", name=f"{name} deleted, dry"),
+            )
+        ),
+        Step("DELETE", f"{path}?dryRun=All", name="all deleted, dry", only=("kind",)),
         Step("POST", path, priority("a", **default), name="the default"),
         Step("POST", f"{path}?dryRun=All", priority("probe", **default), until=403, is_quiet=True),
         Step("POST", path, priority("b", **default), name="a second default"),

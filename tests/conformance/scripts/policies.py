@@ -1012,7 +1012,20 @@ def _connecting() -> list[Step]:
     ]  # fmt: skip
 
 
+def _deletions() -> list[Step]:
+    """Who refuses the deletion of many objects names none of them."""
+    kept = {"expression": "request.operation != 'DELETE'", "message": "kept"}
+    return [
+        Step("POST", _MAPS, {"metadata": {"name": "a"}}, is_quiet=True),
+        *_bound("deletions", kept),
+        Step("DELETE", f"{_MAPS}/a", name="one"),
+        Step("DELETE", f"{_MAPS}?fieldSelector=metadata.name%3Da", name="many"),
+        *_unbound("deletions"),
+    ]
+
+
 SCRIPTS = [
+    Script("policies about deletions", _deletions()),
     Script("policies judging", _judging()),
     Script("policies and their actions", _actions()),
     Script("policies with parameters", _params()),

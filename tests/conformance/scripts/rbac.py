@@ -188,6 +188,19 @@ def _about(**attributes: str) -> Json:
 
 def _reviews() -> list[Step]:
     pods = {"verb": "get", "resource": "pods", "namespace": "${namespace}"}
+    odd, empty, full = (
+        {"key": "a", "operator": "Odd"},
+        {"key": "a", "operator": "In"},
+        {"key": "a", "operator": "Exists", "values": ["b"]},
+    )
+    unread: dict[str, Json] = {
+        f"{name} {word}": {name: {"requirements": [one]}}
+        for name in ("labelSelector", "fieldSelector")
+        for word, one in (("with an odd operator", odd), ("with no values", empty), ("with values", full))
+    }
+    unread["selectors that are odd"] = {
+        name: {"requirements": [odd]} for name in ("labelSelector", "fieldSelector")
+    }
     return [
         *_given("seer", _rule("get", "core", "pods,pods/log"), _rule("get", "core", "secrets", "s"), _paths("get", "/x/*"), namespace=""),
         *_given("local", _rule("get", "core", "pods"), namespace="${namespace}"),
@@ -208,6 +221,10 @@ def _reviews() -> list[Step]:
         Step("POST", _MAY, {"spec": {"user": "x", **_about(verb="get"), "nonResourceAttributes": {"verb": "get", "path": "/"}}}, name="both"),
         Step("POST", _MAY, {"spec": _about(verb="get")}, name="nobody"),
         Step("POST", _MAY, {"spec": {"user": "x", "resourceAttributes": {"verb": "list", "fieldSelector": {}, "labelSelector": {"rawSelector": "a", "requirements": [{"key": "a", "operator": "Exists"}]}}}}, name="selectors"),
+        *(
+            Step("POST", _MAY, {"spec": {"user": "x", "resourceAttributes": {"verb": "list", "resource": "pods", **said}}}, name=name)
+            for name, said in unread.items()
+        ),
         Step("POST", _MAY, {"metadata": {"name": "x"}, "spec": {"user": "x", **_about(verb="get")}}, name="with a name"),
         Step("POST", _MAY_HERE, {"spec": {"user": "local", **_about(**pods)}}, name="local"),
         Step("POST", _MAY_HERE, {"spec": {"user": "local", **_about(**{**pods, "namespace": "default"})}}, name="local, of another namespace"),

@@ -172,7 +172,7 @@ def tiny(source: random.Random) -> Callable[[], Operator]:
         del ctx
         await cloud.delete(widget.metadata.uid or "")
 
-    return lambda: operator_of(reconcile, clean_up if is_outside else None, verify=is_outside)
+    return lambda: operator_of(reconcile, clean_up if is_outside else None)
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))

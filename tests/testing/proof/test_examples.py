@@ -7,43 +7,33 @@ what came of them.
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from setpoint.testing.proof.plans import Change, Create, Delete, Step
+from setpoint.api import yaml
+from setpoint.testing.proof.kept import read_steps
+from setpoint.testing.proof.plans import Create
 from setpoint.testing.proof.prove import prove
+from setpoint.testing.proof.usual import usual
+from setpoint.testing.proof.world import Prepared
+from tests.cli.cats import invoke
 from tests.pages import ROOT
 
-API = "demo.setpoint.dev/v1"
-DATABASE = {"version": "17.2"}
+EXAMPLES = ROOT / "examples"
 JOBS = ("job-controller", "node-stand-in")  # its last backup is a Job
-LIFE: tuple[Step, ...] = (
-    Create(
-        {
-            "apiVersion": API,
-            "kind": "Database",
-            "metadata": {"name": "db", "namespace": "default"},
-            "spec": DATABASE,
-        }
-    ),
-    Change(API, "Database", "db", {"spec": {"replicas": 2}}),
-    Change(API, "Database", "db", {"spec": {"version": "17.3"}}),
-    Delete("v1", "Service", "db"),
-    Delete("apps/v1", "StatefulSet", "db"),
-    Delete(API, "Database", "db"),
-)
-
+LIFE = read_steps(yaml.load((EXAMPLES / "database" / "life.yaml").read_bytes()))
 
 PLANS = int(os.environ.get("SETPOINT_PLANS", "0"))
 HOW: dict[str, Any] = {"budget": 36_000, "most_plans": PLANS} if PLANS else {"budget": 60, "most_of_class": 1}
 
 
 def operator_of(folder: str, monkeypatch: pytest.MonkeyPatch) -> Any:
-    path: Path = ROOT / "examples" / folder
-    monkeypatch.syspath_prepend(str(path))
+    monkeypatch.syspath_prepend(str(EXAMPLES / folder))
     sys.modules.pop(folder, None)
     return __import__(folder).operator
 
@@ -64,3 +54,28 @@ def test_the_database_survives(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     print(report)  # noqa: T201 - what came of it, with -s
     assert report.is_good, report
+
+
+@pytest.mark.parametrize(
+    "page", [ROOT / "docs" / "proof.md", EXAMPLES / "README.md"], ids=lambda page: page.name
+)
+def test_the_command_of_the_pages_finds_nothing(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "examples").symlink_to(EXAMPLES)  # what fails is kept where it runs
+    monkeypatch.chdir(tmp_path)
+    (command,) = re.findall(
+        r"^setpoint (prove examples/database/(?:[^\\\n]|\\\n)+)", page.read_text(), re.MULTILINE
+    )
+    ran = invoke(*shlex.split(command.replace("\\\n", " ")), "--budget", "5s")
+    assert ran.exit_code == 0, ran.output
+    assert "ok database-operator" in ran.output
+
+
+def test_where_nobody_says_what_a_user_does_a_version_is_made_from_its_pattern_and_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    operator = operator_of("database", monkeypatch)
+    (create,) = usual(Prepared.of(lambda: operator)).creates
+    assert isinstance(create, Create)
+    assert create.object["spec"] == {"version": "11.1"}

@@ -169,10 +169,18 @@ def test_every_inconclusive_plan_is_told_of_many_the_first() -> None:
     assert all(f"<li>plan {number}" in as_html(report) for number in range(15))
 
 
-def test_that_too_much_was_inconclusive_is_told_last() -> None:
+def test_where_too_much_was_inconclusive_nothing_is_good_and_every_verdict_says_so() -> None:
     report = Report("widgets", proven=1, plans=10, inconclusive=["no place"] * 3)
-    assert report.proves_little
-    assert str(report).splitlines()[-1] == "LITTLE PROVEN: 3 of 10 listed plans were inconclusive"
+    assert not report.is_good
+    first, *_, last = str(report).splitlines()
+    assert first.startswith("LITTLE PROVEN widgets: ")
+    assert last == "LITTLE PROVEN: 3 of 10 listed plans were inconclusive"
+    (error,) = ET.fromstring(as_junit(report)).iter("error")
+    assert error.get("message") == last
+    enough = Report("widgets", proven=1, plans=10, inconclusive=["no place"] * 2)
+    assert enough.is_good
+    assert str(enough).startswith("ok widgets: ")
+    assert "<error" not in as_junit(enough)
 
 
 def test_the_page_marks_what_is_only_a_warning() -> None:
@@ -200,6 +208,19 @@ def test_a_failure_that_was_made_smaller_still_fails_the_cell_it_was_found_in() 
     assert cases[str(first.cells[0])].find("failure") is None
 
 
+def test_junit_tells_of_a_warning_and_why_a_cell_was_not_judged_and_fails_neither() -> None:
+    first = failure()
+    warned = Failure(first.plan, first.findings, first.run, cells=first.cells, is_warning=True)
+    cells = {first.cells[0]: "warned", Cell("E2", "x"): "open", Cell("E3", "x"): "inconclusive"}
+    report = Report("widgets", failures=[warned], cells=cells, proven=1)
+    cases = {case.get("name"): case for case in ET.fromstring(as_junit(report)).iter("testcase")}
+    told, *rest = (cases[str(cell)] for cell in cells)
+    assert (told.findtext("system-out") or "").startswith("WARN ")
+    assert told.find("failure") is None
+    reasons = [skipped.get("message", "") for case in rest for skipped in case.iter("skipped")]
+    assert [reason.partition(":")[0] for reason in reasons] == ["open", "inconclusive"]
+
+
 def test_what_was_left_out_is_told_everywhere_and_once_for_each_reason() -> None:
     report = Report(
         "widgets",
@@ -222,10 +243,12 @@ def test_what_was_left_out_is_told_everywhere_and_once_for_each_reason() -> None
 
 def test_two_runs_that_differ_are_an_error_of_junit_and_so_is_a_proof_of_nothing() -> None:
     root = ET.fromstring(as_junit(Report("a", broken=["they differ"], proven=1), Report("b")))
-    assert root.get("errors") == "1"
+    assert root.get("errors") == "2"
     suites = {suite.get("name"): suite for suite in root.iter("testsuite")}
     assert [each.get("message") for each in suites["a"].iter("error")] == ["they differ"]
-    assert [each.get("message") for each in suites["b"].iter("error")] == ["no plan was conclusive"]
+    assert [each.get("message") for each in suites["b"].iter("error")] == [
+        "NOTHING PROVEN: no plan was conclusive"
+    ]
 
 
 def test_several_operators_are_told_in_one_file() -> None:

@@ -19,13 +19,14 @@ from setpoint.testing.proof.plans import (
     Lose,
     Overlap,
     Plan,
+    Refuse,
     SlowClock,
     Starve,
     Step,
     Travel,
     Unrenewed,
 )
-from setpoint.testing.proof.sweep import combinable, in_turn, outcomes, parts, singles, thinned
+from setpoint.testing.proof.sweep import READS, TWICE, combinable, in_turn, outcomes, parts, singles, thinned
 from setpoint.testing.proof.trace import Checkpoint, Effect, Looked, Run, Written
 from tests.mutants.widgets import change, create, delete
 
@@ -95,6 +96,34 @@ def test_a_crash_upon_a_crash_is_a_class_of_its_own() -> None:
 
 def test_the_answer_of_a_write_is_lost_by_a_broken_connection_and_by_a_proxy() -> None:
     assert {fault.code for fault in faults("E4") if isinstance(fault, Lose)} == {0, 504}
+
+
+def unread(*reads: tuple[str, bool]) -> list[Refuse]:
+    """How reads are refused; each told by what it is, and whether it is outside."""
+    run = reference()
+    for what, is_external in reads:
+        nth = 1 + sum(each.at.what == what for each in run.reads)
+        run.reads.append(Effect(0, At(what, nth), 1, 1.0, is_external))
+    found = [plan.faults[0] for plan in singles(run, STEPS, only=frozenset({"E3"}))]
+    known = {what for what, _is_external in reads}
+    return [fault for fault in found if isinstance(fault, Refuse) and fault.at.what in known]
+
+
+def test_what_is_read_is_refused_by_a_server_that_fails_that_forbids_it_and_that_is_away() -> None:
+    inside, outside = "get configmaps default/x", "get cloud id"
+    found = unread((inside, False), (outside, True))
+    assert {(fault.at.what, fault.code) for fault in found} == {
+        (what, code) for what in (inside, outside) for code in (500, 503, 403, 0)
+    }
+    again = {(fault.at.what, fault.code) for fault in found if fault.times == TWICE}
+    assert again == {(inside, code) for code in (500, 503, 0)}, "what the client tries again by itself"
+
+
+def test_of_many_reads_of_a_kind_only_a_few_are_refused() -> None:
+    names = [(f"get configmaps default/{number}", False) for number in range(20)]
+    found = [fault.at.what for fault in unread(*names, ("list configmaps default", False)) if not fault.code]
+    assert len(found) == READS + 1
+    assert found[:2] == ["get configmaps default/0", "get configmaps default/5"]
 
 
 def test_a_user_deletes_and_makes_anew_at_every_effect() -> None:

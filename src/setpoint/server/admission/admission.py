@@ -23,8 +23,8 @@ from setpoint.server.admission.attributes import Attributes
 from setpoint.server.admission.plugins import LIMITED, PLUGINS, SECURED, SECURITY, Plugin
 from setpoint.server.authorization.authorizer import AlwaysAllow, Authorizer
 from setpoint.server.registry.admission import admit, judge
-from setpoint.server.registry.conversion import converted
-from setpoint.server.registry.converting import ConversionError, Converter, is_by_webhook
+from setpoint.server.registry.conversion import ConversionError, converted
+from setpoint.server.registry.converting import Converter, is_by_webhook
 from setpoint.server.registry.flow import encoder, tracked_fields
 from setpoint.server.registry.managed.managers import track_update
 from setpoint.server.registry.metadata import Names

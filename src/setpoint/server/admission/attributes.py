@@ -29,6 +29,9 @@ class Part(Protocol):
     @property
     def kind(self) -> Resource: ...
 
+    def offered(self, new: Object, old: Object) -> tuple[Object, Object]:
+        """To those who may change it, with who owns it; to the others it is only ``shown``."""
+
     def shown(self, obj: Object) -> Object: ...
 
     def taken(self, obj: Object, part: Object) -> Object:
@@ -61,7 +64,7 @@ class Attributes:
 
     def refusal(self, why: str) -> StatusError:
         """A plug-in's refusal."""
-        return forbidden(self.resource.plural, self.resource.group, self.name, why)
+        return forbidden(self.resource.plural, self.resource.group, self.name or "Unknown", why)
 
 
 def of_request(

@@ -36,7 +36,7 @@ from setpoint.server.golang import joined, quoted
 from setpoint.server.registry import patching
 from setpoint.server.registry.bodies import no_deeper
 from setpoint.server.registry.conform import WrongType
-from setpoint.server.registry.converting import ConversionError
+from setpoint.server.registry.conversion import ConversionError
 from setpoint.server.registry.crd.programs import CompileError, EvaluationError, OverBudget, Purse
 from setpoint.server.registry.managed.typed import copied, merge, misfits
 from setpoint.server.registry.patience import in_time

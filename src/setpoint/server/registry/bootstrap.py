@@ -28,6 +28,11 @@ _KUBERNETES: Object = {
         "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}],
     },
 }
+_CRITICAL = "Used for system critical pods that must"
+_DESCRIBED = {
+    "system-cluster-critical": "run in the cluster, but can be moved to another node if necessary.",
+    "system-node-critical": "not be moved from their current node.",
+}
 
 
 async def bootstrap(registry: Registry) -> None:
@@ -42,7 +47,7 @@ async def bootstrap(registry: Registry) -> None:
 
 
 def _priority(name: str, value: int) -> Object:
-    return {"metadata": {"name": name}, "value": value, "description": "for pods of the cluster's own"}
+    return {"metadata": {"name": name}, "value": value, "description": f"{_CRITICAL} {_DESCRIBED[name]}"}
 
 
 async def _create(registry: Registry, plural: str, namespace: str, obj: Object, *, group: str = "") -> None:

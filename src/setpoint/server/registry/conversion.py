@@ -3,6 +3,7 @@
 A built-in object is stored as it was written and shown as it is asked for.  A custom one is stored in the
 version that its definition says: with what that version's schema knows of it, whichever version it was
 written in.  Read, it gets that version's defaults, and another version shows what its own schema knows.
+Where its definition has that version no more, nobody can read it.
 
 Pure.
 """
@@ -28,13 +29,38 @@ _decode = msgspec.json.decode
 _encode = msgspec.json.encode
 
 
+class ConversionError(Exception):
+    """An object was not converted; the text is kube-apiserver's."""
+
+
+def member(resource: Resource, api_version: str) -> Resource:
+    """A custom kind in the version that an object of it is stored in.  Raises ``ConversionError``."""
+    if resource.family is None:
+        return resource
+    found = resource.family.members.get(api_version)
+    if found is None:
+        raise ConversionError(f"request to convert CR from an invalid group/version: {api_version}")
+    return found
+
+
+def stray(data: bytes, resource: Resource) -> str:
+    """Why an object is not read that is stored in a version that its definition has not."""
+    if data.startswith(resource.head) or not resource.is_custom:
+        return ""
+    try:
+        member(resource, _decode(data)["apiVersion"])
+    except ConversionError as error:
+        return str(error)
+    return ""
+
+
 def converted(obj: Object, resource: Resource) -> Object:
-    """The object in the resource's version."""
+    """The object in the resource's version.  Raises ``ConversionError``."""
     was = obj["apiVersion"]
     made: Object = {"kind": resource.kind, "apiVersion": resource.api_version}
     made |= {name: value for name, value in obj.items() if name not in made}
     if resource.is_custom:
-        written = resource.family.members.get(was, resource) if resource.family is not None else resource
+        written = member(resource, was)
         made = written.strategy.revive(made)
         if written.api_version != resource.api_version:
             made = resource.strategy.adopt(made)

@@ -16,7 +16,13 @@ import msgspec
 
 from setpoint.server.golang import quoted
 from setpoint.server.registry.bodies import go_kind
-from setpoint.server.registry.conversion import converted, is_stored_otherwise, stored
+from setpoint.server.registry.conversion import (
+    ConversionError,
+    converted,
+    is_stored_otherwise,
+    member,
+    stored,
+)
 from setpoint.server.registry.managed.managers import MisfitError, Versions
 from setpoint.server.registry.resources import Object, Resource
 
@@ -30,10 +36,6 @@ _KNOWN: Final = ("v1", "v1beta1")
 _SAME: Final = (("name", "name"), ("namespace", "namespace"), ("uid", "UID"))
 _encode = msgspec.json.encode
 _T = TypeVar("_T")
-
-
-class ConversionError(Exception):
-    """A webhook did not convert; the text is kube-apiserver's."""
 
 
 def is_by_webhook(resource: Resource) -> bool:
@@ -198,7 +200,7 @@ def _without_version(obj: Object) -> Object:
 
 def _revived(obj: Object, resource: Resource) -> Object:
     """As the schema of the version that it is stored in has it."""
-    return converted(obj, _members(resource).get(obj["apiVersion"], resource))
+    return converted(obj, member(resource, obj["apiVersion"]))
 
 
 def _review(uid: str, wanted: str, objects: Sequence[Object], version: str) -> bytes:

@@ -158,6 +158,8 @@ class Definitions:
             return
         self._served[name] = wanted
         resources = [replace(one, since=revision) for one in resources_of(crd)]
+        if resources:
+            self._registry.look_for_strays(resources[0])
         self._registry.resources.set_custom(name, resources)
 
     def _unserve(self, name: str) -> None:

@@ -106,7 +106,7 @@ def mark(obj: Object) -> tuple[str | None, int | None]:
 def decide(obj: Object, resource: Resource, options: DeleteOptions, now: datetime) -> Decision:
     """``obj`` is changed in place where it is marked."""
     metadata = obj["metadata"]
-    grace = _grace(obj, resource, options)
+    grace = grace_of(obj, resource, options)
     finalizers = _finalizers(metadata.get("finalizers") or [], resource, options)
     if is_deleting(obj):
         return _again(obj, grace, finalizers, options)
@@ -159,7 +159,7 @@ def _is_pod(resource: Resource) -> bool:
     return not resource.group and resource.plural == "pods"
 
 
-def _grace(obj: Object, resource: Resource, options: DeleteOptions) -> int:
+def grace_of(obj: Object, resource: Resource, options: DeleteOptions) -> int:
     """Only pods wait; one that runs nowhere, or has ended, does not."""
     if not _is_pod(resource):
         return 0

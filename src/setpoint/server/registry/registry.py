@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
@@ -27,8 +28,17 @@ from setpoint.server.authorization import escalation
 from setpoint.server.authorization.attributes import Attributes, refusal
 from setpoint.server.registry import bodies, decoding, deletion, flow, patching
 from setpoint.server.registry.admission import admit, judge
-from setpoint.server.registry.conversion import converted, is_stored_otherwise, shown, stored, versions_of
-from setpoint.server.registry.converting import ConversionError, Telling, is_by_webhook
+from setpoint.server.registry.beginnings import PRIORITIES
+from setpoint.server.registry.conversion import (
+    ConversionError,
+    converted,
+    is_stored_otherwise,
+    shown,
+    stored,
+    stray,
+    versions_of,
+)
+from setpoint.server.registry.converting import Telling, is_by_webhook
 from setpoint.server.registry.facts import type_of
 from setpoint.server.registry.listing import list_objects, list_options
 from setpoint.server.registry.managed.apply import apply
@@ -47,13 +57,16 @@ from setpoint.server.statuses import (
     forbidden,
     internal,
     not_found,
+    too_many_requests,
     version_too_large,
 )
 from setpoint.server.storage.protocol import Changed, Place, Record, Store
 
 _GENERATED_TRIES: Final = 8
+_MOST_UNREAD: Final = 100  # objects of one list that are told to be unreadable
 _DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
 _PROTECTED: Final = frozenset({"default", "kube-system", "kube-public"})
+_PRIORITIES: Final = "priorityclasses.scheduling.k8s.io"
 _DELETING: Final = b'"deletionTimestamp"'  # nowhere in most objects, which need not be decoded to tell
 _decode = msgspec.json.decode
 _encode = msgspec.json.encode
@@ -61,6 +74,7 @@ _encode = msgspec.json.encode
 Warnings = list[str]
 Records = list[Record]
 Write = Callable[[], Coroutine[Any, Any, Record]]
+_Unread = tuple[Record, str]  # a record that cannot be read, and why
 Next = Callable[[Object], Object]  # from the object as it is, the one that is wanted
 
 
@@ -93,6 +107,7 @@ class Registry:
         self._converter = self.admission.converter
         self._below = Subresources(self)
         self._writes: set[asyncio.Task[Record]] = set()  # that are not given up midway
+        self._strays: dict[str, list[_Unread]] = {}  # by kind, in versions that its definition has not
 
     def __repr__(self) -> str:
         return f"<Registry at {self.store.revision}, {self.resources!r}>"
@@ -112,10 +127,13 @@ class Registry:
         return Answered(200, (await self._found(ask.resource, self.find(ask))).data, ask.resource)
 
     async def list(self, ask: Ask) -> Listed:
+        if not ask.query.get("limit"):
+            self._check_strays(ask.resource)  # a page is read by itself
         listed = await list_objects(self.store, ask, self._presented_all)
         return listed._replace(records=await self._presented_all(ask.resource, listed.records))
 
     def watch(self, ask: Ask) -> Watching:
+        self._check_strays(ask.resource)
         if is_by_webhook(ask.resource):
             return Watching(self.store, ask, _as_it_is, self._watched)
         return Watching(self.store, ask, self.present)
@@ -127,7 +145,10 @@ class Registry:
         return record
 
     def present(self, resource: Resource, record: Record) -> Record:
-        """The object in the version that was asked for; nearly always it is stored so."""
+        """The object in the version that was asked for; nearly always it is stored so.
+
+        Raises ``ConversionError``.
+        """
         if record.data.startswith(resource.head) and record.revision >= resource.since:
             return record
         found = converted(_decode(record.data), resource)
@@ -142,8 +163,6 @@ class Registry:
 
     async def _found(self, resource: Resource, record: Record) -> Record:
         """What was asked for by its name."""
-        if not is_by_webhook(resource):
-            return self.present(resource, record)
         try:
             return await self.presented(resource, record)
         except ConversionError as error:
@@ -164,16 +183,27 @@ class Registry:
             raise StatusError(500, "", told) from None
 
     async def _presented_all(self, resource: Resource, records: Sequence[Record]) -> Records:
-        if not is_by_webhook(resource):
-            return [self.present(resource, one) for one in records]
         try:
+            if not is_by_webhook(resource):
+                return [self.present(resource, one) for one in records]
             made = await self._converter.read([_decode(one.data) for one in records], resource)
         except ConversionError as error:
-            raise _unread(resource, records[0], str(error)) from None
+            strays = _strays(resource, records) or [(records[0], str(error))]
+            raise _unread(resource, strays) from None
         return [
             Record(old.place, old.revision, old.created, _encode(new))
             for old, new in zip(records, made, strict=True)
         ]
+
+    def look_for_strays(self, resource: Resource) -> None:
+        """Which objects of a custom kind nobody can read any more, now that it has a new definition."""
+        self._strays[resource.stored] = _strays(resource, self.store.listed(resource.stored))
+
+    def _check_strays(self, resource: Resource) -> None:
+        """One object that cannot be read, wherever it is, keeps all of its kind from being listed."""
+        if strays := self._strays.get(resource.stored):
+            why = _unread(resource, strays).message
+            raise too_many_requests(f"storage is (re)initializing: failed to list <unspecified>: {why}", 1)
 
     async def live(self, ask: Ask) -> tuple[Record, Object]:
         """An object as it is, to be changed."""
@@ -506,9 +536,10 @@ class Registry:
         if part is None:
             asked = admitted.of_request("UPDATE", new, old, ask, is_dry_run=is_dry)
             return asked, *await self.admission.mutated(asked, warnings)
-        shown = part.shown(new), part.shown(old)
-        asked = admitted.of_request("UPDATE", *shown, ask, is_dry_run=is_dry, body=part.kind)
+        offered = part.offered(new, old)
+        asked = admitted.of_request("UPDATE", *offered, ask, is_dry_run=is_dry, body=part.kind)
         left, warnings = await self.admission.mutated(asked, warnings)
+        asked.old = part.shown(old)
         return asked, part.taken(new, left), warnings
 
     async def admit_body(
@@ -536,6 +567,9 @@ class Registry:
 
     async def delete(self, ask: Ask, *, is_trusted: bool = False) -> Answered:
         """``is_trusted``: the server itself wants it, and asks nobody."""
+        if ask.resource.stored == _PRIORITIES and ask.name in PRIORITIES:
+            told = "this is a system priority class and cannot be deleted"
+            raise forbidden(ask.resource.plural, ask.resource.group, ask.name, told)
         given = self._deletion_of(ask)
         options = deletion.delete_options(given)
         said = None if is_trusted else admitted.deletion_options(given)
@@ -552,6 +586,7 @@ class Registry:
         options = deletion.delete_options(given)
         said = admitted.deletion_options(given)
         listed = await list_objects(self.store, ask, self._presented_all)
+        listed = listed._replace(records=await self._presented_all(ask.resource, listed.records))
         for record in listed.records:
             await asyncio.sleep(0)  # others are answered meanwhile, also where nothing is waited for
             place = record.place
@@ -561,7 +596,7 @@ class Registry:
             except StatusError as refused:
                 if refused.code != 404:
                     raise
-        return listed._replace(records=await self._presented_all(ask.resource, listed.records))
+        return listed
 
     def _deletion_of(self, ask: Ask) -> Object:
         if not ask.body:
@@ -606,6 +641,8 @@ class Registry:
         self, ask: Ask, obj: Object, options: deletion.DeleteOptions, said: Object
     ) -> tuple[str, ...]:
         """What is said about a deletion that nobody refuses."""
+        if ask.resource.stored == "pods":  # others see how long it is given, also where nobody said it
+            said = {**said, "gracePeriodSeconds": deletion.grace_of(obj, ask.resource, options)}
         asked = admitted.of_request("DELETE", None, obj, ask, options=said, is_dry_run=options.is_dry_run)
         _, warnings = await self.admission.mutated(asked, [])
         return tuple(await self.admission.judged(asked, None, warnings))
@@ -675,7 +712,7 @@ def _as_it_is(resource: Resource, record: Record) -> Record:  # noqa: ARG001
 
 
 def _undecodable(resource: Resource, record: Record, root: str) -> str:
-    """What is said of an object that a webhook does not convert."""
+    """What is said of an object that is not converted."""
     place = record.place
     where = "/".join([root, resource.group, resource.plural, *filter(None, (place.namespace, place.name))])
     return (
@@ -684,16 +721,24 @@ def _undecodable(resource: Resource, record: Record, root: str) -> str:
     )
 
 
-def _unread(resource: Resource, record: Record, error: str) -> StatusError:
-    """A list that has an object in it that cannot be read."""
-    told = f"{_undecodable(resource, record, '/registry')}: {error}"
-    where = told.partition("Key: ")[2].partition(",")[0]
-    cause = {"reason": "UnexpectedServerResponse", "message": told, "field": where}
+def _strays(resource: Resource, records: Sequence[Record]) -> list[_Unread]:
+    found = ((one, why) for one in records if (why := stray(one.data, resource)))
+    return list(islice(found, _MOST_UNREAD))
+
+
+def _unread(resource: Resource, unread: Sequence[_Unread]) -> StatusError:
+    """A list that has objects in it that cannot be read."""
+    causes = []
+    for record, error in unread:
+        told = f"{_undecodable(resource, record, '/registry')}: {error}"
+        where = told.partition("Key: ")[2].partition(",")[0]
+        causes.append({"reason": "UnexpectedServerResponse", "message": told, "field": where})
+    more = f" (and {len(causes) - 1} more)" if len(causes) > 1 else ""
     return StatusError(
         500,
         "StorageReadError",
-        f"failed to read one or more {resource.qualified} from the storage: {told}",
-        details={"name": "list", "group": resource.group, "kind": resource.plural, "causes": [cause]},
+        f"failed to read one or more {resource.qualified} from the storage: {causes[0]['message']}{more}",
+        details={"name": "list", "group": resource.group, "kind": resource.plural, "causes": causes},
     )
 
 

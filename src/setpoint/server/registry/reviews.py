@@ -24,6 +24,8 @@ from setpoint.server.registry.resources import Object
 from setpoint.server.statuses import FieldError, bad_request, invalid, not_served
 
 _ONE_OF: Final = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+_LISTED: Final = ("In", "NotIn")  # operators that need values
+_BARE: Final = ("Exists", "DoesNotExist")  # and those that have none
 _GROUP: Final = "authorization.k8s.io"
 
 
@@ -112,7 +114,11 @@ def _may_they(obj: Object, ask: Ask, access: Access) -> Object:
 
 def _decided(authorizer: Authorizer, user: User, spec: Object) -> Object:
     allowed, reason = authorizer.decide(user, _asked(spec))
-    return {"allowed": allowed, "reason": reason} if reason else {"allowed": allowed}
+    status: Object = {"allowed": allowed}
+    for name, told in (("reason", reason), ("evaluationError", _selectors_unread(spec))):
+        if told:
+            status[name] = told
+    return status
 
 
 def _asked(spec: Object) -> Attributes:
@@ -160,7 +166,32 @@ def _selector_errors(spec: Object) -> list[FieldError]:
         if not raw and not requirements:
             told = f"when {at} is specified, requirements or rawSelector is required"
             errors.append(FieldError("required", f"{at}.requirements", told))
+        for place, one in enumerate(requirements or ()):
+            errors += _requirement_errors(one, f"{at}.requirements[{place}].values")
     return errors
+
+
+def _requirement_errors(requirement: Object, at: str) -> list[FieldError]:
+    operator, values = requirement.get("operator", ""), requirement.get("values")
+    if operator in _LISTED and not values:
+        return [FieldError("required", at, "must be specified when `operator` is 'In' or 'NotIn'")]
+    if operator in _BARE and values:
+        told = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+        return [FieldError("forbidden", at, told)]
+    return []
+
+
+def _selectors_unread(spec: Object) -> str:
+    """Which selectors are gone without, since nobody knows what they mean."""
+    attributes = spec.get("resourceAttributes") or {}
+    return "; ".join(
+        f"spec.resourceAttributes.{name} ignored due to parse error"
+        for name in ("fieldSelector", "labelSelector")
+        if any(
+            one.get("operator") not in (*_LISTED, *_BARE)
+            for one in (attributes.get(name) or {}).get("requirements") or ()
+        )
+    )
 
 
 def _metadata_errors(obj: Object, *, besides: str = "") -> list[FieldError]:

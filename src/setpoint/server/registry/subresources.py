@@ -22,7 +22,7 @@ from setpoint.server.registry.facts import type_of
 from setpoint.server.registry.managed.apply import apply
 from setpoint.server.registry.managed.managers import track_update
 from setpoint.server.registry.managed.scale import from_scale, to_scale
-from setpoint.server.registry.patching import patched
+from setpoint.server.registry.patching import perform, read
 from setpoint.server.registry.requests import Answered, Ask, WriteOptions, write_options
 from setpoint.server.registry.resources import Object, Resource
 from setpoint.server.registry.reviews import review
@@ -130,14 +130,16 @@ class Subresources:
             return Answered(200, _encode(scaling.scale_of((await registry.live(ask))[1])))
         is_apply = ask.verb == "patch" and bodies.media_type(ask.content_type) == APPLY_CONTENT_TYPE
         options = write_options(ask, is_apply=is_apply)
+        part = _ScalePart(resource, scaling)
 
         def wanted(old: Object) -> Object:
             """The object with the replicas, and the owners, that the scale has after the request."""
             paths = _replicas_paths(resource)
             entries = old["metadata"].get("managedFields") or []
-            before = scaling.scale_of(old, is_written=True)
+            before = part.shown(old)
             before["metadata"]["managedFields"] = to_scale(entries, paths)
             after = _changed_scale(before, ask, options, registry.now())
+            part.owners = tuple(one["metadata"].get("managedFields") or [] for one in (after, before))
             new: Object = _decode(_encode(old))
             scaling.set_replicas(new, _checked_replicas(after, old, resource))
             if entries:
@@ -145,7 +147,6 @@ class Subresources:
                 new["metadata"]["managedFields"] = from_scale(owned, entries, paths, resource.api_version)
             return new
 
-        part = _ScalePart(resource, scaling)
         answered = await registry.change(ask, options, wanted, [], is_tracked=True, part=part)
         return Answered(200, _encode(scaling.scale_of(_decode(answered.data))), None, answered.warnings)
 
@@ -344,14 +345,23 @@ class _ScalePart:
     """The Scale of an object, for those who have a say in its change."""
 
     def __init__(self, resource: Resource, scaling: Scaling) -> None:
+        self._resource = resource
         self._scaling = scaling
         self.kind = _plain(resource, "autoscaling", "v1", "Scale")
+        self.owners: tuple[list[Object], ...] = [], []  # after the request, and before
+
+    def offered(self, new: Object, old: Object) -> tuple[Object, Object]:
+        after, before = self.shown(new), self.shown(old)
+        for scale, owners in zip((after, before), self.owners, strict=True):
+            if owners:
+                scale["metadata"]["managedFields"] = owners
+        return after, before
 
     def shown(self, obj: Object) -> Object:
         return self._scaling.scale_of(obj, is_written=True)
 
     def taken(self, obj: Object, part: Object) -> Object:
-        self._scaling.set_replicas(obj, _replicas(part, obj["metadata"]["name"]))
+        self._scaling.set_replicas(obj, _replicas(part, obj["metadata"]["name"], self._resource))
         return obj
 
 
@@ -409,7 +419,7 @@ def _changed_scale(before: Object, ask: Ask, options: WriteOptions, now: str) ->
             kind="Scale",
         )
     if ask.verb == "patch":
-        changed = patched(before, ask.body, ask.content_type, resource)
+        changed = perform(read(ask.body, ask.content_type, ask.resource), before, resource)
         after = decoding.plain_patched(changed, resource, before)
     else:
         after = decoding.read_plain(ask, resource)
@@ -439,12 +449,13 @@ def _checked_replicas(scale: Object, old: Object, resource: Resource) -> int:
         raise conflict(
             resource.plural, resource.group, name, "Precondition failed: UID in precondition differs"
         )
-    return _replicas(scale, name)
+    return _replicas(scale, name, resource)
 
 
-def _replicas(scale: Object, name: str) -> int:
+def _replicas(scale: Object, name: str, resource: Resource) -> int:
+    """What is too few for a custom kind is judged with the rest of the object."""
     replicas = (scale.get("spec") or {}).get("replicas", 0)
-    if not isinstance(replicas, int) or isinstance(replicas, bool) or replicas < 0:
+    if type(replicas) is not int or (replicas < 0 and not resource.is_custom):
         told = "must be greater than or equal to 0"
         raise invalid("Scale", "autoscaling", name, [FieldError("invalid", "spec.replicas", told, replicas)])
     return replicas

@@ -17,10 +17,11 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from setpoint.server.registry.conversion import ConversionError
 from setpoint.server.registry.listing import ListOptions, Selector, list_options
 from setpoint.server.registry.requests import Ask
 from setpoint.server.registry.resources import Resource
-from setpoint.server.statuses import StatusError, expired, version_too_large
+from setpoint.server.statuses import StatusError, expired, internal, version_too_large
 from setpoint.server.storage.history import Closed
 from setpoint.server.storage.protocol import Compacted, Event, Overrun, Record, Store, Watch
 
@@ -115,6 +116,8 @@ class Watching:
                 yield await self._converted(events)
         except StatusError as refused:  # of a webhook that converts
             yield [WatchEvent("ERROR", msgspec.json.encode(refused.status))]
+        except ConversionError as error:  # of what happened in a version that is gone since
+            yield [WatchEvent("ERROR", msgspec.json.encode(internal(str(error)).status))]
         finally:
             self.close()
 

@@ -8,9 +8,8 @@
 
 In a proof every call passes the same seam as requests do: it can be refused, its reply can be lost, the
 process can die before or after it or be paused, and what was made may not be found for a while: by the
-world's time, whatever the clocks of who asks say.  What only reads changes nothing, and is no effect: a sweep
-strikes the others, a fault that is placed by hand also ``get dns ID`` and ``list dns``.  Elsewhere it just
-works.
+world's time, whatever the clocks of who asks say.  What only reads (``get dns ID``, ``list dns``) changes
+nothing, and is no effect: a sweep only has it refused, a few times.  Elsewhere it just works.
 
 Faults know a call by what its thing is ``called``: an id with a uid in it is another in each run, and a plan
 must find its place in all of them.

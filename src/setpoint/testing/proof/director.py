@@ -205,7 +205,7 @@ class Director:
     ) -> T:
         """Have an effect done, or whatever the plan says instead.
 
-        What only reads is struck in the same way, and is no effect: nothing is said of it.
+        What only reads is struck in the same way, and is no effect: it is kept apart and not told of.
         """
         look = current_look()
         effect = Effect(
@@ -216,8 +216,7 @@ class Director:
             is_external,
             look="" if look is None else look.id,
         )
-        if not is_read:
-            self.run.effects.append(effect)
+        (self.run.reads if is_read else self.run.effects).append(effect)
         struck = self._striking(effect.at)
         for fault in struck:
             code = await self._before(seam, effect, fault)

@@ -2,8 +2,9 @@
 
 A fault is placed at the n-th time that something happens, named by what it is and not by when: ``At("apply
 deployments.apps default/web", 2)``.  So a plan still means the same when the code around it has changed.
-*Effects* are what the operator asks others to do: writes, and calls of a ``Cloud``.  *Events* are what its
-watches bring: ``"MODIFIED deployments.apps default/web"``.
+*Effects* are what the operator asks others to do: writes, and calls of a ``Cloud``.  What its reconciles read
+from the server or a ``Cloud`` is a place as well: ``"get secrets default/key"``, ``"list secrets default"``.
+*Events* are what its watches bring: ``"MODIFIED deployments.apps default/web"``.
 
 Each class of fault says which of the study's classes it is (``E1`` … ``X1``), whether an operator must bear
 it (``is_hostile``: a warning only), and whether others act in it (``is_racy``: then the end need not be that

@@ -551,7 +551,7 @@ def _sooner(fault: AnyFault, by: int) -> AnyFault:
 
 def can_strike(plan: Plan, reference: Run) -> bool:
     """Whether it has no faults; or all is well without them, and it comes to the first of them."""
-    places = {*(effect.at for effect in reference.effects), *reference.events}
+    places = {*(each.at for each in (*reference.effects, *reference.reads)), *reference.events}
     return not plan.faults or (is_settled(reference) and any(fault.at in places for fault in plan.faults))
 
 

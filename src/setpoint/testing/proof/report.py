@@ -95,8 +95,8 @@ class Report:
 
     @property
     def is_good(self) -> bool:
-        """Whether something was proven, and nothing was found."""
-        return bool(self.proven) and not self.alarms and not self.broken
+        """Whether enough was proven, and nothing was found."""
+        return not self.alarms and not self.broken and not self.proves_little
 
     @property
     def listed(self) -> int:
@@ -167,21 +167,23 @@ def as_text(report: Report, width: int = WIDTH, *, repro: bool = True) -> str:
 def _summary(report: Report) -> str:
     speed = report.plans / report.seconds if report.seconds else 0.0
     spent = f"on {report.cluster}" if report.cluster else f"of CPU ({speed:.0f} a second)"
-    said = (
-        "FAIL"
-        if report.alarms
-        else "BROKEN"
-        if report.broken
-        else "ok"
-        if report.is_good
-        else "NOTHING PROVEN"
-    )
+    said = "FAIL" if report.alarms else "BROKEN" if report.broken else _too_little(report)[0] or "ok"
     warned = len(report.failures) - len(report.alarms)
     return (
         f"{said} {report.operator}: {report.plans} plans in {report.seconds:.1f} s {spent}, "
         f"{len(report.alarms)} failures, {warned} warnings, {len(report.inconclusive)} inconclusive; "
         f"{report.covered} of {len(report.cells)} cells (fault by effect) covered"
     )
+
+
+def _too_little(report: Report) -> tuple[str, str]:
+    """That too little was proven, in two words, and why; "" where it was enough."""
+    if not report.proven:
+        return "NOTHING PROVEN", "no plan was conclusive"
+    if report.proves_little:
+        why = f"{len(report.inconclusive)} of {report.listed} listed plans were inconclusive"
+        return "LITTLE PROVEN", why
+    return "", ""
 
 
 def _tried(report: Report) -> list[str]:
@@ -198,10 +200,9 @@ def _tried(report: Report) -> list[str]:
 def _ends(report: Report) -> list[str]:
     """What a reader must not miss: how little it may mean that nothing was found."""
     lines = []
-    if report.proven and report.proves_little:
-        lines.append(
-            f"LITTLE PROVEN: {len(report.inconclusive)} of {report.listed} listed plans were inconclusive"
-        )
+    little, why = _too_little(report)
+    if report.proven and little:  # of nothing at all the first line tells
+        lines.append(f"{little}: {why}")
     if report.untried:
         lines.append(
             f"NOT ALL TRIED: it ended before any plan of {', '.join(report.untried)} was tried: give it a "
@@ -401,20 +402,26 @@ def _family(writes: Iterable[Written], places: set[str]) -> set[str]:
 # ---- for machines
 
 
+_NOT_JUDGED: Final = {
+    "open": "open: the budget was spent before a plan of it was tried",
+    "inconclusive": "inconclusive: the fault found no place to strike",
+}
+
+
 def as_junit(*reports: Report) -> str:
     """One suite per operator, one test case per cell."""
     suites = "".join(map(_suite, reports))
     alarms = sum(len(report.alarms) for report in reports)
-    broken = sum(len(report.broken) for report in reports)
+    errors = suites.count("<error ")
     return (
         '<?xml version="1.0" encoding="utf-8"?>\n'
-        f'<testsuites name="setpoint prove" failures="{alarms}" errors="{broken}">\n{suites}</testsuites>\n'
+        f'<testsuites name="setpoint prove" failures="{alarms}" errors="{errors}">\n{suites}</testsuites>\n'
     )
 
 
 def _suite(report: Report) -> str:
     failed: dict[Cell | None, Failure] = {}
-    for failure in report.alarms:
+    for failure in sorted(report.failures, key=lambda failure: failure.is_warning):
         for cell in failure.cells if failure.plan.faults else (None,):
             failed.setdefault(cell, failure)
     cases = [_case(report, str(cell), state, failed.get(cell)) for cell, state in report.cells.items()]
@@ -429,10 +436,11 @@ def _suite(report: Report) -> str:
         f"<error message={quoteattr(broken)}/></testcase>"
         for number, broken in enumerate(report.broken, 1)
     ]
-    if not report.is_good and not report.alarms and not report.broken:
+    little, why = _too_little(report)
+    if little and not report.alarms and not report.broken:
         cases.append(
             f'<testcase classname={quoteattr(report.operator)} name="something is proven">'
-            '<error message="no plan was conclusive"/></testcase>'
+            f"<error message={quoteattr(f'{little}: {why}')}/></testcase>"
         )
     failures = sum("<failure" in case for case in cases)
     errors = sum("<error" in case for case in cases)
@@ -447,8 +455,10 @@ def _case(report: Report, name: str, state: str, failure: Failure | None) -> str
     if failure is not None:
         body = escape("\n".join([*_failure(failure), *_repro(failure, report)]))
         inner = f"<failure message={quoteattr(str(failure.first))}>{body}</failure>"
-    elif state in ("open", "inconclusive"):
-        inner = f"<skipped message={quoteattr(state)}/>"
+        if failure.is_warning:
+            inner = f"<system-out>{body}</system-out>"
+    elif state in _NOT_JUDGED:
+        inner = f"<skipped message={quoteattr(_NOT_JUDGED[state])}/>"
     return f"<testcase classname={quoteattr(report.operator)} name={quoteattr(name)}>{inner}</testcase>"
 
 

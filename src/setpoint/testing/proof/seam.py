@@ -4,7 +4,9 @@
 event of its watches as a line; what comes of each is for ``director.py`` to say.  A process that is dead gets
 no answer any more and reaches nobody: what runs in it yet, while it is being cleared away, has no effect.
 
-What is of no consequence is left alone: Events, reviews, and the lease of an election.
+What is of no consequence is left alone: Events, reviews, discovery, and the lease of an election.  Of what is
+only read, a reconcile asks for some and caches for the rest: the former passes as effects do, and is none; to
+the latter belong faults of its own.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 
 from setpoint.api.wire import LineSplitter
+from setpoint.controller.worker import current_look
 from setpoint.errors import AnswerLost, ConnectionFailed
 from setpoint.net.transport import Request, Response, Transport, WebSocket
 from setpoint.testing.asked import Asked, read_request
@@ -205,12 +208,15 @@ class Seam:
         if asked.plural in _QUIET:
             return await self._director.quiet(self, asked, lambda: self._inner(request))
         if asked.is_write:
-            return await self._write(request, asked)
+            return await self._ask(request, asked, self._inner)
+        source = self._inner
         if asked.verb == "list":
             name = resource_of(asked)
             await self._director.thawed(self, name)
-            return await self._source(name, request)(request)
-        return await self._inner(request)
+            source = self._source(name, request)
+        if not asked.plural or current_look() is None:
+            return await source(request)
+        return await self._ask(request, asked, source)
 
     async def external(
         self, what: str, do: Callable[[], T], fail: Callable[[int], Exception], *, is_read: bool = False
@@ -233,9 +239,9 @@ class Seam:
             return self._inner
         return self._inner if self.is_old_allowed and not _takes_any(request) else self.old
 
-    async def _write(self, request: Request, asked: Asked) -> Response:
+    async def _ask(self, request: Request, asked: Asked, source: Transport) -> Response:
         async def send() -> Response:
-            return await self._inner(request)
+            return await source(request)
 
         def refuse(code: int) -> Response:
             # Who is told to wait is told for how long, as all are who ask while that lasts.
@@ -243,7 +249,10 @@ class Seam:
             return told or refusal(code, asked)
 
         what = self._director.signature(asked, request.body)
-        return await self._director.effect(self, what, send, refuse, lambda code: loss(code, asked))
+        is_read = not asked.is_write
+        return await self._director.effect(
+            self, what, send, refuse, lambda code: loss(code, asked), is_read=is_read
+        )
 
     async def _watch(self, request: Request, asked: Asked) -> Response:
         resource = resource_of(asked)

@@ -1,10 +1,11 @@
 """Which plans to run: every effect and event of the reference, with every single fault that can strike there.
 
 The order is by what is likely to be found: crashes and lost answers first, then refusals, then what the
-operator sees, then what others do; within a class, in the order of effects.  ``pairs`` puts two faults
-together, where one alone is known not to show everything.  So that a budget that is too small for all leaves
-no class out, ``in_turn`` has a few of each come first.  What may be put together in any way, in the whole
-life or a part of it, is ``combinable``'s and ``parts``' to say; ``drawn.py`` draws from it.
+operator sees, then what others do; within a class, in the order of effects.  What a reconcile reads can only
+be refused, a few times for each sort of read: there are many, and one is much like another.  ``pairs`` puts
+two faults together, where one alone is known not to show everything.  So that a budget that is too small for
+all leaves no class out, ``in_turn`` has a few of each come first.  What may be put together in any way, in
+the whole life or a part of it, is ``combinable``'s and ``parts``' to say; ``drawn.py`` draws from it.
 
 A *cell* is a class of fault at one sort of effect or event (whatever its occurrence): coverage is told in
 cells.  What a run came to is told in *outcomes*.  Pure.
@@ -60,6 +61,8 @@ from setpoint.testing.proof.plans import (
 from setpoint.testing.proof.trace import Effect, Run, Written
 
 CODES = (409, 500, 504, 403, 422, 503, 0)  # no 404: that what is there is not there is a lie, and no failure
+UNREAD = (500, 403, 503, 0)  # as reads are refused
+READS = 4  # so many of a verb and a resource are refused, with each code
 FREEZES = (16.0, 301.0, 3601.0)
 JUMPS = (-3600.0, 3600.0, -60.0, 60.0)  # of a calendar
 ASLEEP = 3600.0  # seconds, by which a clock that never goes back may be ahead then
@@ -123,6 +126,7 @@ def _columns(reference: Run, steps: tuple[Step, ...]) -> Iterator[list[AnyFault]
     ]
     yield [Refuse(at=effect.at, code=code) for code in CODES[:3] for effect in effects if _may(effect, code)]
     yield [Refuse(at=effect.at, code=code, times=TWICE) for code in (500, 504) for effect in api]
+    yield _unread(reference)
     yield [Merge(at=at) for at in reference.events]
     yield [Cut(at=at, expire=True) for at in reference.events]
     yield [Cut(at=at) for at in reference.events]
@@ -178,15 +182,36 @@ def _columns(reference: Run, steps: tuple[Step, ...]) -> Iterator[list[AnyFault]
     yield _alterations(reference)
 
 
+def _unread(reference: Run) -> list[AnyFault]:
+    """What a reconcile reads is refused, so often that it hears of that, where the client tries again."""
+    sorts: dict[tuple[str, str], list[Effect]] = {}
+    for read in reference.reads:
+        verb, resource, *_ = read.at.what.split(" ")
+        sorts.setdefault((verb, resource), []).append(read)
+    return [
+        Refuse(at=read.at, code=code, times=1 if read.is_external or code == 403 else TWICE)
+        for code in UNREAD
+        for reads in sorts.values()
+        for read in (reads[number] for number in _evenly(len(reads), READS))
+    ]
+
+
 def _marks(reference: Run) -> list[AnyFault]:
     """Another program puts a label on an object that is there, just before the operator writes it."""
     label = {"metadata": {"labels": {MARK: "was-here"}}}
-    made = {write.revision for write in reference.writes if write.type == "ADDED" and _is_inside(write)}
     return [
         Interfere(at=effect.at, steps=(_change(obj, label),), by="other")
         for effect, obj in _named(reference)
-        if effect.revision not in made
+        if not _has_made(reference, effect, obj["metadata"])
     ]
+
+
+def _has_made(reference: Run, effect: Effect, metadata: dict[str, Any]) -> bool:
+    place = f"{_resource(effect.at.what)} {metadata.get('namespace', '')}/{metadata['name']}"
+    return any(
+        write.type == "ADDED" and write.place == place and effect.time <= write.time <= effect.ended
+        for write in reference.writes
+    )
 
 
 def _meddling(reference: Run) -> list[AnyFault]:
@@ -323,11 +348,12 @@ def _spread(plans: list[Plan], most: int) -> list[int]:
     classes: dict[str, list[int]] = {}
     for number, plan in enumerate(plans):
         classes.setdefault(plan.id, []).append(number)
-    return [
-        those[place * len(those) // min(most, len(those))]
-        for those in classes.values()
-        for place in range(min(most, len(those)))
-    ]
+    return [those[place] for those in classes.values() for place in _evenly(len(those), most)]
+
+
+def _evenly(count: int, most: int) -> list[int]:
+    """At most so many of the numbers below ``count``, the first among them."""
+    return [place * count // min(most, count) for place in range(min(most, count))]
 
 
 def pairs(reference: Run, steps: tuple[Step, ...]) -> Iterator[Plan]:
@@ -336,7 +362,10 @@ def pairs(reference: Run, steps: tuple[Step, ...]) -> Iterator[Plan]:
     effects = [effect.at for effect in reference.effects]
     objects = _Objects.of(reference, steps)
     for number, at in enumerate(effects):
-        for later in (At(at.what, at.nth + 1), *effects[number + 1 : number + 3]):
+        again = At(at.what, at.nth + 1)  # which is only sure to come if the first was not done
+        first = Crash(at=at, when="after" if again in effects else "before")
+        yield Plan(steps, (first, Crash(at=again, when="after")), seed)
+        for later in effects[number + 1 : number + 3]:
             yield Plan(steps, (Crash(at=at, when="after"), Crash(at=later, when="after")), seed)
     for effect in reference.effects if objects.known else ():
         for event in reference.events:

@@ -33,9 +33,9 @@ class Line(NamedTuple):
 
 @dataclass(slots=True)
 class Effect:
-    """Something the operator asked for that changes the world outside of it."""
+    """Something the operator asked for that changes the world outside of it; or a look at that."""
 
-    number: int  # in the run, from 1
+    number: int  # in the run, from 1; 0: it only reads
     at: At
     process: int
     time: float
@@ -119,6 +119,7 @@ class Run:
     plan: Plan
     lines: list[Line] = field(default_factory=list)
     effects: list[Effect] = field(default_factory=list)
+    reads: list[Effect] = field(default_factory=list)  # of reconciles, past all caches
     events: list[At] = field(default_factory=list)  # that watches brought
     done: list[tuple[int, str]] = field(default_factory=list)  # effects that were, by which process, in order
     writes: list[Written] = field(default_factory=list)

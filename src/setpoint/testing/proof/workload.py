@@ -4,7 +4,7 @@ Create an object with every required field; change each field of its spec, numbe
 one by one and then back together; ask for what the operator may choke on, and take that back; delete the
 object; create it again under the same name; delete it while the operator is down.
 
-``example`` is the spec to begin with, where the schema says too little (a pattern, a rule).  Where the items
+``example`` is the spec to begin with, where the schema says too little (a rule, say).  Where the items
 of a list or map have fields, those of one item are changed.  A field that no other value comes to mind for is
 left alone, and ``fields`` says why.  Pure; ``usual.py`` puts the lives of several kinds together.
 """
@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import copy
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from setpoint.server.registry.crd.patterns import BadPattern, compiled
+from setpoint.testing.proof.matching import matching
 from setpoint.testing.proof.plans import Change, Create, Delete, Step
 
 Json: TypeAlias = Any
@@ -182,9 +183,17 @@ def sample(schema: Schema) -> Json:
         case "boolean":
             return False
         case "string":
-            return _FORMATS.get(schema.get("format", ""), "a" * max(1, schema.get("minLength", 1)))
+            return _text(schema)
         case _:
             return {}
+
+
+def _text(schema: Schema) -> str:
+    """A text that a schema allows; a plain one, if none comes to mind."""
+    plain: str = _FORMATS.get(schema.get("format", ""), "a" * max(1, schema.get("minLength", 1)))
+    if _allows(schema, plain):
+        return plain
+    return matching(schema.get("pattern", ""), lambda text: text != "" and _allows(schema, text)) or plain
 
 
 def another(schema: Schema, value: Json) -> Json:
@@ -285,12 +294,12 @@ def _variants(value: str) -> Iterator[str]:
 
 
 def _allows(schema: Schema, value: str) -> bool:
-    """Whether a text is as a schema has it; a pattern that this side cannot read allows none."""
+    """Whether a text is as a schema has it; a pattern that the server cannot read allows none."""
     if not schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", len(value)):
         return False
     try:
-        return re.search(schema.get("pattern", ""), value) is not None
-    except re.error:
+        return compiled(schema.get("pattern", ""))(value)
+    except BadPattern:
         return False
 
 

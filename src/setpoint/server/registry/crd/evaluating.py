@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
+from setpoint.server.registry.crd.checking import escaped
 from setpoint.server.registry.crd.costs import Facts
 from setpoint.server.registry.crd.expressions import (
     Call,
@@ -143,6 +144,7 @@ class _Planner:
         hides_null = self._is_object(node.operand)
         if node.is_test:
             return _Plan(_tested(inner, name, hides_null=hides_null))
+        told = (escaped(name) if hides_null else None) or name  # a field, as expressions name it
 
         def resolve(meter: Meter) -> Any:
             place = inner(meter)
@@ -150,7 +152,7 @@ class _Planner:
                 meter.cost += 1
                 found = place.get(name, _MISSING)
                 if found is _MISSING or (found is None and hides_null):
-                    raise EvaluationError(f"no such key: {name}")
+                    raise EvaluationError(f"no such key: {told}")
                 if isinstance(found, EvaluationError):
                     raise found
                 return found
