@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
+
 import msgspec
 import pytest
 
-from setpoint.server.http.answers import answered, list_body, warning_header, written
+from setpoint.server.http.answers import answered, list_pieces, warning_header, written
 from setpoint.server.http.health import Health, Told
 from setpoint.server.registry.requests import Listed
 from setpoint.server.storage.protocol import Place, Record
@@ -40,7 +42,7 @@ def record(name: str, kind: str = "Foo") -> Record:
 
 def test_a_list_of_a_built_in_kind_leaves_out_what_the_list_says() -> None:
     foos = resource("example.com", "v1", "foos", "Foo", list_kind="FooList")
-    body = list_body(Listed(7, [record("a"), record("b")], "token", 3), foos)
+    body = b"".join(list_pieces(Listed(7, [record("a"), record("b")], "token", 3), foos))
     assert msgspec.json.decode(body) == {
         "kind": "FooList",
         "apiVersion": "example.com/v1",
@@ -51,7 +53,7 @@ def test_a_list_of_a_built_in_kind_leaves_out_what_the_list_says() -> None:
 
 def test_a_list_of_a_custom_kind_leaves_out_nothing() -> None:
     foos = resource("example.com", "v1", "foos", "Foo", list_kind="Foos", is_custom=True)
-    body = msgspec.json.decode(list_body(Listed(7, [record("a")]), foos))
+    body = msgspec.json.decode(b"".join(list_pieces(Listed(7, [record("a")]), foos)))
     assert body["kind"] == "Foos"
     assert body["metadata"] == {"resourceVersion": "7", "continue": ""}
     assert body["items"][0]["kind"] == "Foo"
@@ -61,6 +63,22 @@ def test_yaml_is_by_key_and_reads_back() -> None:
     assert written(b'{"b":{"z":1,"a":"017"},"a":["x"]}', "application/yaml", pretty=False) == (
         b"a:\n- x\nb:\n  a: '017'\n  z: 1\n"
     )
+
+
+@pytest.mark.parametrize("count", [0, 1, 63, 64, 65, 128, 2000])
+@pytest.mark.parametrize("encodings", ["", "gzip"])
+def test_a_list_is_whole_however_many_pieces_it_is_sent_in(count: int, encodings: str) -> None:
+    foos = resource("example.com", "v1", "foos", "Foo", list_kind="FooList")
+    records = [record(f"{number}-{'x' * 100}") for number in range(count)]
+    answer = answered(200, list_pieces(Listed(7, records), foos), encodings=encodings)
+    assert isinstance(answer.body, bytes)
+    is_packed = answer.headers.get("Content-Encoding") == "gzip"
+    assert is_packed == (bool(encodings) and count == 2000)
+    body = gzip.decompress(answer.body) if is_packed else answer.body
+    assert body.endswith(b"\n")
+    assert [one["metadata"]["name"] for one in msgspec.json.decode(body)["items"]] == [
+        each.place.name for each in records
+    ]
 
 
 def test_a_small_answer_is_not_packed() -> None:

@@ -8,9 +8,9 @@ Pure.  Used by ``app.py``.
 
 from __future__ import annotations
 
-import gzip
 import re
-from collections.abc import Iterable, Mapping
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -22,6 +22,8 @@ from setpoint.server.registry.resources import Resource
 from setpoint.server.statuses import StatusError
 
 _LARGE: Final = 128 * 2**10  # bytes; what is smaller is not worth packing
+_GZIP: Final = 31  # to zlib: the largest window, with gzip's head and end
+_TOGETHER: Final = 64  # objects of a list in one piece
 _MOST_WARNINGS: Final = 4096  # bytes of all together
 _MOST_WARNING: Final = 256  # characters of one, once they are too many
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -59,16 +61,37 @@ def _sorted(value: Any) -> Any:
 
 
 def answered(
-    code: int, body: bytes, media: str = JSON, *, warnings: Iterable[str] = (), encodings: str = ""
+    code: int,
+    body: bytes | Iterable[bytes],
+    media: str = JSON,
+    *,
+    warnings: Iterable[str] = (),
+    encodings: str = "",
 ) -> Answer:
-    """An answer with its headers; packed if it is large and the client takes that."""
+    """An answer with its headers; packed if it is large and the client takes that.
+
+    Of a body in pieces no more than one is there at a time where it is packed: the whole would be new memory
+    with each answer, and a third of its cost.
+    """
     headers = {"Cache-Control": _PRIVATE, "Content-Type": media}
     if said := warning_header(warnings):
         headers["Warning"] = said
-    if len(body) > _LARGE and "gzip" in encodings:
-        body = gzip.compress(body, compresslevel=1, mtime=0)
-        headers |= {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
-    return Answer(code, headers, body)
+    rest = iter((body,) if isinstance(body, bytes) else body)
+    begun, size = [], 0
+    if "gzip" in encodings:
+        for piece in rest:
+            begun.append(piece)
+            size += len(piece)
+            if size > _LARGE:
+                headers |= {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
+                return Answer(code, headers, _packed(b"".join(begun), rest))
+    return Answer(code, headers, b"".join([*begun, *rest]))
+
+
+def _packed(begun: bytes, rest: Iterable[bytes]) -> bytes:
+    packing = zlib.compressobj(1, wbits=_GZIP)
+    packed = [packing.compress(begun), *map(packing.compress, rest), packing.flush()]
+    return b"".join(packed)
 
 
 def refused(error: StatusError, form: Form, *, pretty: bool) -> Answer:
@@ -127,14 +150,16 @@ def list_metadata(listed: Listed, *, is_custom: bool = False) -> bytes:
     return _encode(metadata)
 
 
-def list_body(listed: Listed, resource: Resource) -> bytes:
-    """Items of built-in kinds do not say their kind: the list does."""
+def list_pieces(listed: Listed, resource: Resource) -> Iterator[bytes]:
+    """A list as it is sent.  Items of built-in kinds do not say their kind: the list does."""
     kind = resource.list_kind or f"{resource.kind}List"
-    head = f'{{"kind":"{kind}","apiVersion":"{resource.api_version}","metadata":'.encode()
-    metadata = list_metadata(listed, is_custom=resource.is_custom)
-    if resource.is_custom:
-        items = b",".join([record.data for record in listed.records])
-    else:
-        cut = len(f'{{"kind":"{resource.kind}","apiVersion":"{resource.api_version}",')
-        items = b",".join([b"{" + record.data[cut:] for record in listed.records])
-    return b'%b%b,"items":[%b]}' % (head, metadata, items)
+    yield f'{{"kind":"{kind}","apiVersion":"{resource.api_version}","metadata":'.encode()
+    yield list_metadata(listed, is_custom=resource.is_custom)
+    yield b',"items":['
+    cut = len(f'{{"kind":"{resource.kind}","apiVersion":"{resource.api_version}",')
+    for at in range(0, len(listed.records), _TOGETHER):
+        if at:
+            yield b","
+        together = [record.data for record in listed.records[at : at + _TOGETHER]]
+        yield b",".join(together if resource.is_custom else [b"{" + data[cut:] for data in together])
+    yield b"]}\n"

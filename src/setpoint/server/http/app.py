@@ -40,8 +40,8 @@ from setpoint.server.http import openid, upgrades
 from setpoint.server.http.answers import (
     answered,
     is_pretty,
-    list_body,
     list_metadata,
+    list_pieces,
     page_not_found,
     plain,
     refused,
@@ -353,9 +353,13 @@ class Api:
 
     def _list(self, listed: Listed, form: Form, ask: Ask, *, pretty: bool, encodings: str) -> Answer:
         resource = ask.resource
+        warnings = _warnings(resource, listed.warnings)
+        if form.kind == "object" and form.media == JSON and not pretty:
+            pieces = list_pieces(listed, resource)
+            return answered(200, pieces, warnings=warnings, encodings=encodings)
         items = [record.data for record in listed.records]
         if form.kind == "object":
-            data = list_body(listed, resource)
+            data = b"".join(list_pieces(listed, resource))
         elif form.kind == "table":
             data = table(
                 resource,
@@ -368,7 +372,6 @@ class Api:
         else:
             data = partial_list(list_metadata(listed), items, form.version)
         body = written(data, form.media, pretty=pretty)
-        warnings = _warnings(resource, listed.warnings)
         return answered(200, body, form.media, warnings=warnings, encodings=encodings)
 
     def _watch(self, ask: Ask, form: Form, request: Request) -> Answer:
