@@ -16,12 +16,12 @@ import random
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
-from types import TracebackType
 from typing import NamedTuple, Protocol, TypeAlias
 
 from setpoint.api.requests import Call
 from setpoint.api.status import refusal
 from setpoint.client.retry import SAFE_TO_REPEAT, wait_before_retry
+from setpoint.clock import Deadline
 from setpoint.errors import (
     ApiError,
     DeadlineExceeded,
@@ -81,41 +81,6 @@ class Answer(NamedTuple):
     status: int
     headers: Mapping[str, str]
     body: bytes
-
-
-class _Deadline:
-    """Raises TimeoutError in the task that is late; ``asyncio.timeout_at``, without its coroutines.
-
-    Nearly every request is in time, and then this is one timer, set and taken back.
-    """
-
-    __slots__ = ("_cancelled_before", "_is_past", "_task", "_timer")
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, when: float) -> None:
-        task = asyncio.current_task(loop)
-        if task is None:
-            raise RuntimeError("a deadline is that of a task")
-        self._task = task
-        self._cancelled_before = task.cancelling()
-        self._is_past = False
-        self._timer = loop.call_at(when, self._pass)
-
-    def _pass(self) -> None:
-        self._is_past = True
-        self._task.cancel()
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._timer.cancel()
-        if self._is_past:
-            # Whoever else cancelled the task meanwhile wants it to end, not to hear of a deadline.
-            is_ours = self._task.uncancel() <= self._cancelled_before
-            if is_ours and kind is asyncio.CancelledError:
-                raise TimeoutError from error
 
 
 class Sender:
@@ -191,7 +156,7 @@ class Sender:
         who: Mapping[str, str] | None = None
         tries, refreshed = 0, False
         try:
-            with _Deadline(loop, deadline):
+            with Deadline(loop, deadline):
                 while True:
                     tries += 1
                     who = await self._credentials.headers()

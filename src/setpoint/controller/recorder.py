@@ -27,7 +27,7 @@ from setpoint.api.model import Object, ObjectMeta
 from setpoint.api.patches import MergePatch
 from setpoint.api.times import MicroTime
 from setpoint.client.client import Client
-from setpoint.clock import SystemClock
+from setpoint.clock import SystemClock, within
 from setpoint.controller.event_series import Again, EventSeries, Happening, New, Reference
 from setpoint.controller.owners import AnyObject, identity_of
 from setpoint.errors import AlreadyExists, ApiError, NotFound, ServerError, SetpointError, TooManyRequests
@@ -118,12 +118,11 @@ class Recorder:
 
     async def _send_rest(self) -> None:
         self._waiting.extend(self._series.finish(now=_now()))
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self._drain):
-                while self._waiting:
-                    with suppress(SetpointError):
-                        await self._send(self._waiting[0])
-                    self._waiting.popleft()
+        with suppress(TimeoutError), within(self._drain):
+            while self._waiting:
+                with suppress(SetpointError):
+                    await self._send(self._waiting[0])
+                self._waiting.popleft()
         if self._waiting:
             log.warning("%d events were not sent before the end", len(self._waiting))
 

@@ -26,6 +26,7 @@ import logging
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from setpoint.clock import Deadline
 from setpoint.errors import LeadershipLost
 from setpoint.manager.lifecycle import Group, Lifecycle
 
@@ -170,7 +171,7 @@ class Supervisor:
         if self.lifecycle.is_over or self._changed.is_set():
             return
         try:
-            async with asyncio.timeout_at(self._deadline):
+            with Deadline(asyncio.get_running_loop(), self._deadline):
                 await self._changed.wait()
         except TimeoutError:
             await self._force()

@@ -18,7 +18,6 @@ Fed by ``net/listen.py`` or ``net/loopback.py``; drained into the registry.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import random
 from collections.abc import Mapping
@@ -30,6 +29,7 @@ from urllib.parse import parse_qs
 
 import msgspec
 
+from setpoint.clock import within
 from setpoint.net.arriving import SMALL
 from setpoint.net.listen import Answer
 from setpoint.net.transport import Request
@@ -156,10 +156,9 @@ class Api:
         """End every watch, and wait until those who read them have seen it."""
         streams = list(self._streams)
         self.end_watches()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(grace):
-                for stream in streams:
-                    await stream.closed.wait()
+        with suppress(TimeoutError), within(grace):
+            for stream in streams:
+                await stream.closed.wait()
 
     async def __call__(self, request: Request) -> Answer:
         try:
