@@ -84,6 +84,8 @@ class ModelMeta(StructMeta):
         elif rename is not None:
             config["rename"] = rename
         config.setdefault("kw_only", True)  # msgspec does not inherit it
+        if config.get("dict"):
+            config.setdefault("gc", True)  # it may hold anything, and msgspec insists
         return super().__new__(mcls, name, bases, namespace, **config)
 
 

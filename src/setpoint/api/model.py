@@ -49,8 +49,13 @@ _Object = TypeVar("_Object", bound="Object")
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
-class Model(Struct, metaclass=ModelMeta, rename="camel", omit_defaults=True, repr_omit_defaults=True):
-    """A JSON object with known fields; the base of specs, statuses and whatever they hold."""
+class Model(
+    Struct, metaclass=ModelMeta, rename="camel", omit_defaults=True, repr_omit_defaults=True, gc=False
+):
+    """A JSON object with known fields; the base of specs, statuses and whatever they hold.
+
+    ``gc=False``: it is a tree, so Python need not look for cycles in it, which took longer than to read it.
+    """
 
 
 class OwnerReference(Model):

@@ -28,6 +28,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias, TypeVar
 
+from setpoint.api.decoders import decode_all
 from setpoint.api.forms import Form, MetadataOnly, Untyped, form_of
 from setpoint.api.forms import metadata_only as as_metadata
 from setpoint.api.names import GroupVersionKind, Key, Resource
@@ -258,7 +259,8 @@ class Cache:
         """
         form = form_of(kind)
         query = query_of(namespace, labels, fields, owner, index)
-        return [form.decode(each.data) for each in await self.snapshots(form, query)]
+        held = await self.snapshots(form, query)
+        return decode_all(form.decode, (each.data for each in held))
 
     async def snapshots(self, form: Form[Any], query: Query) -> _List[Snapshot]:
         """What a query means, as it is held: to look at, and never to change."""

@@ -14,6 +14,7 @@ import asyncio
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, TypeAlias, TypeVar
 
+from setpoint.api.decoders import decode_all
 from setpoint.api.forms import Form, form_of, metadata_only
 from setpoint.api.names import GroupVersionKind, Key
 from setpoint.api.wire import Snapshot
@@ -129,7 +130,8 @@ class CachedReader:
         """The objects of a kind, none older than our own last write to it."""
         form = form_of(kind)
         query = query_of(namespace, labels, fields, owner, index)
-        return [form.decode(each.data) for each in await self.snapshots(form, query)]
+        held = await self.snapshots(form, query)
+        return decode_all(form.decode, (each.data for each in held))
 
     async def snapshots(self, form: Form[Any], query: Query) -> _List[Snapshot]:
         """What a query means, as the cache holds it: to look at, and never to change."""

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from setpoint.api.decoders import decode_all
 from setpoint.api.wire import Page
 from setpoint.errors import Expired
 
@@ -58,7 +59,7 @@ class Listing(Generic[T]):
                 self.is_consistent = False
                 continue
             self.resource_version = page.resource_version if self.is_consistent else ""
-            yield [self._decode(item) for item in page.items]
+            yield decode_all(self._decode, page.items)
             token = page.continue_token
             if not token:
                 return
@@ -82,7 +83,7 @@ class Listing(Generic[T]):
         token = ""
         while True:
             page = await self._fetch(token)
-            found.extend(self._decode(item) for item in page.items)
+            found.extend(decode_all(self._decode, page.items))
             found.resource_version = self.resource_version = page.resource_version
             token = page.continue_token
             if not token:
