@@ -261,10 +261,23 @@ def test_where_a_plan_cannot_be_kept_that_is_told(operator: Path, tmp_path: Path
     assert "Error: keep the plan that failed as .setpoint/proof/cats-" in ran.output
 
 
-def test_an_operator_that_is_not_there_is_told(operator: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (None, "cats.py: there is no such file"),
+        ("def", "cats.py: could not be imported; see above"),
+        ("1 / 0", "ZeroDivisionError"),
+        ("cats = 9", "cats.py: there is no Operator in it"),
+    ],
+)
+def test_of_an_operator_that_cannot_be_loaded_nothing_is_found(
+    operator: Path, text: str | None, told: str
+) -> None:
+    if text is not None:
+        operator.write_text(text)
     ran = invoke("prove", str(operator))
-    assert ran.exit_code == 1
-    assert "cats.py: there is no such file" in ran.output
+    assert ran.exit_code == 2, "1 says that something was found"
+    assert told in ran.output
 
 
 def test_a_cluster_that_is_not_on_this_machine_is_not_touched_unless_that_is_said(
@@ -290,7 +303,7 @@ def test_a_cluster_that_nothing_is_known_of_is_told(
     operator.write_text(OPERATOR)
     elsewhere(tmp_path)
     ran = invoke("prove", str(operator), "--cluster", *options)
-    assert ran.exit_code == 1
+    assert ran.exit_code == 2
     assert isinstance(ran.exception, SystemExit), ran.exception
     assert told in ran.output
     assert "Try: kubectl config view" in ran.output

@@ -34,9 +34,9 @@ def kept(operator: Path, fault: AnyFault, *, name: str = "cats", how: How | None
     return str(file)
 
 
-def refused(*options: str, code: int = 2) -> str:
+def refused(*options: str) -> str:
     ran = invoke("replay", *options)
-    assert ran.exit_code == code, ran.output
+    assert ran.exit_code == 2, ran.output
     assert isinstance(ran.exception, SystemExit), ran.exception
     return ran.output
 
@@ -81,13 +81,13 @@ def test_an_operator_that_has_moved_is_asked_for(operator: Path) -> None:
     moved = operator.rename(operator.with_name("moved.py"))
     assert f"its operator was in {operator}, where nothing is any more: give --operator" in refused(plan)
     assert invoke("replay", plan, "--operator", str(moved)).exit_code == 0
-    assert "there is no such file" in refused(plan, "--operator", "gone.py", code=1)
+    assert "there is no such file" in refused(plan, "--operator", "gone.py")
 
 
 def test_an_operator_that_cannot_be_imported_is_shown_with_where(operator: Path) -> None:
     plan = kept(operator, Crash(at=APPLIED))
     operator.write_text("1 / 0")
-    told = refused(plan, code=1)
+    told = refused(plan)
     assert "ZeroDivisionError" in told
     assert "cats.py: could not be imported; see above" in told
 

@@ -1,7 +1,8 @@
 """The command ``setpoint``: a group of commands, each in a file of its own, read when it is asked for.
 
 What went wrong on purpose (``SetpointError``) is told in a sentence, with a command that may help, and ends
-with exit code 1; ``--debug`` shows where it came from.  Anything else is a bug, and shows its traceback.
+with exit code 1, or 2 where 1 means something else (``prove.py``); ``--debug`` shows where it came from.
+Anything else is a bug, and shows its traceback.
 """
 
 from __future__ import annotations

@@ -5,8 +5,9 @@ cluster is on this machine or ``--yes`` was said.
 
 Exit codes: 0, nothing was found; 1, something was, or two runs of one plan differed; 2, nothing was found,
 but so many of the listed plans were inconclusive that little is proven; 2 also where an option cannot be
-understood, or what it says cannot be done, and then nothing is proven.  What fails is kept as a plan file,
-for ``setpoint replay``, and as a test beside it; a warning, by which no test fails, as a plan file alone.
+understood, what it says cannot be done, or the operator cannot be imported, and then nothing is proven.  What
+fails is kept as a plan file, for ``setpoint replay``, and as a test beside it; a warning, by which no test
+fails, as a plan file alone.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from setpoint.cli.loading import Loaded, load
+from setpoint.cli.loading import CannotLoad, Loaded, load
 from setpoint.cli.params import Known, NewFile, Seconds, Spec
+from setpoint.errors import SetpointError
 
 if TYPE_CHECKING:
     from setpoint.client.config import Config
@@ -67,6 +69,28 @@ class CannotBeAsked(click.ClickException, ValueError):
     exit_code = 2  # 1 says that something was found
 
 
+class _NotLoaded(CannotLoad):
+    """There is no operator of which anything could be known."""
+
+    exit_code = CannotBeAsked.exit_code
+
+
+class Proving(click.Command):
+    """A command whose exit code says what was found: where it comes to none, it must not look like that."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        from setpoint.cli.main import told as told_of  # noqa: PLC0415 - which asks for us
+
+        try:
+            return super().invoke(ctx)
+        except CannotLoad as error:
+            raise _NotLoaded(error.message, error.trace) from error
+        except SetpointError as error:
+            if ctx.find_root().params.get("debug"):
+                raise
+            raise CannotBeAsked(told_of(error)) from error
+
+
 def _classes() -> Sequence[str]:
     from setpoint.testing.proof.prove import CLASSES  # noqa: PLC0415 - much code, where a name is to be checked
 
@@ -101,7 +125,7 @@ def cluster_options(command: F) -> F:
     return command
 
 
-@click.command(help=_HELP)
+@click.command(cls=Proving, help=_HELP)
 @click.argument("operator", metavar="OPERATOR.py", type=click.Path(path_type=Path))
 @click.option(
     "--budget",

@@ -3,7 +3,7 @@
 With ``--cluster`` it does so on a cluster that runs, in namespaces of its own, as ``setpoint prove`` does.
 
 Exit codes: 0, the operator survives it now; 1, it does not, or two runs of it differed; 2, the fault no
-longer finds a place to strike, or the plan cannot be run, so that nothing is shown.
+longer finds a place to strike, or the plan or its operator cannot be run, so that nothing is shown.
 """
 
 from __future__ import annotations
@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING
 import click
 
 from setpoint.cli.loading import CannotLoad
-from setpoint.cli.prove import CannotBeAsked, Proven, cluster_of, cluster_options, exit_code, subjects, told
+from setpoint.cli.prove import (
+    CannotBeAsked,
+    Proven,
+    Proving,
+    cluster_of,
+    cluster_options,
+    exit_code,
+    subjects,
+    told,
+)
 
 if TYPE_CHECKING:
     from setpoint.client.config import Config
@@ -37,7 +46,7 @@ needs Setpoint's own server cannot be run.
 """
 
 
-@click.command(help=_HELP)
+@click.command(cls=Proving, help=_HELP)
 @click.argument("plan", metavar="PLAN.json", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.option(
     "--operator",
