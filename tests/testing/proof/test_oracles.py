@@ -65,6 +65,16 @@ def test_a_deletion_is_the_deed_of_who_asked_for_it() -> None:
     assert oracles(of_its_own, reference) == ["O5"]
 
 
+def test_each_key_that_fails_is_tried_again_and_one_that_does_not_asks_for_little() -> None:
+    reference = Reference(run_of())
+    run = run_of(faults=(CRASH,))
+    run.requests = 120
+    for controller in ("first", "second"):
+        assert oracles(run, reference) == ["O10"], "too much for one key, or for none"
+        run.looks.append(Looked(0.0, 1, controller, "default/w", "error", "it is refused", False))
+    assert oracles(run, reference) == []
+
+
 def test_a_loss_is_told_of_before_what_was_made_too_often() -> None:
     made = [write("operator 1", "ADDED", name) for name in ("a", "z")]
     extra = [write("operator 1", "ADDED", "z"), write("operator 1", "DELETED", "z")]  # taken away again

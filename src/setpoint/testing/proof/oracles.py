@@ -577,7 +577,8 @@ def load(run: Run, reference: Reference) -> Iterable[Finding]:
         yield Finding("O10", f"they come back all at once when the server was away: {run.crowds[0]}")
         return
     times, more = _REQUESTS
-    more *= max(1, len(run.plan.faults))
+    failing = {(look.controller, look.key) for look in run.looks if look.error}
+    more *= max(1, len(run.plan.faults)) * max(1, len(failing))  # each key backs off by itself
     if any(isinstance(fault, Throttle) for fault in run.plan.faults):
         more += 60
     more += 2 * _looks_of_faults(run) + 4 * len(_doomed(run.writes))
