@@ -90,6 +90,26 @@ def no_deadline() -> Iterator[None]:
         yield
 
 
+def unguarded() -> AbstractContextManager[None]:
+    return exchanged(epoch.Epoch, "__call__", lambda _epoch, _call: None)
+
+
+def in_a_while(*, wrong: bool) -> Subject:
+    """One child is made at once, another a little later: who is paused meanwhile wakes up with that to do."""
+    del wrong
+
+    async def at_once(widget: Widget, ctx: Context) -> None:
+        await ctx.apply(child(widget, text=widget.spec.text))
+
+    async def later(widget: Widget, ctx: Context) -> None:
+        await asyncio.sleep(5)
+        await ctx.apply(child(widget, "-2", text=widget.spec.text))
+
+    operator = operator_of(at_once)
+    operator.controller(Widget, owns=[ConfigMap], name="later")(later)
+    return operator
+
+
 # ---- 25: credentials -------------------------------------------------------------------------------
 
 
@@ -335,6 +355,7 @@ MORE: tuple[Mutant, ...] = (
         breaking=any_version,
     ),
     Mutant("30", "a watch goes on one too far", "V5", ("O3", "O2", "O9"), plain, breaking=skips),
+    Mutant("L1b", "a write is not held against the lease", "L1", ("O12",), in_a_while, breaking=unguarded),
     Mutant("L2", "leads on when the lease cannot be renewed", "L2", ("O12",), plain, breaking=no_deadline),
     Mutant(
         "V3", "counts what it is told twice", "V3", ("O3",), lambda wrong: watches(counts=wrong), steps=MAPS

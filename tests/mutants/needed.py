@@ -53,6 +53,8 @@ from tests.mutants.widgets import (
     operator_of,
 )
 
+_EVER = float("inf")
+
 # ---- 28, 29: Setpoint itself -----------------------------------------------------------------------
 
 
@@ -261,6 +263,37 @@ def follows(*, wrong: bool) -> Subject:
         return made.complete(reconciler)
 
     return Longhand(add)
+
+
+# ---- V1+L1: what it has made is known to it alone ---------------------------------------------------
+
+
+def keeps_to_itself(*, wrong: bool) -> Subject:
+    made: dict[str, float] = {}  # for which, and until when, a child need not be seen: it is there, or may be
+
+    async def reconcile(widget: Widget, ctx: Context) -> None:
+        uid, loop = widget.metadata.uid or "", asyncio.get_running_loop()
+        if wrong:
+            found = await ctx.client.cache.list(ConfigMap, namespace="default", owner=uid)
+        else:
+            listed = await ctx.client.live.list(ConfigMap, namespace="default")
+            found = [each for each in listed if is_of(widget, each)]
+        until = made.get(uid, 0.0) if wrong and not found else 0.0
+        if loop.time() < until < _EVER:
+            raise RetryLater(until - loop.time(), "it may have been made: by then it is seen")
+        if not found and until <= loop.time():
+            name = ObjectMeta(generate_name=f"{widget.metadata.name}-", namespace="default")
+            obj = ConfigMap(metadata=name)
+            ctx.set_controller_reference(obj)
+            made[uid] = _EVER
+            try:
+                await ctx.client.create(obj)
+            except SetpointError as error:
+                made[uid] = loop.time() + 30
+                raise RetryLater(30, "it may have been made: by then it is seen") from error
+        widget.status.done = widget.spec.text
+
+    return operator_of(reconcile)
 
 
 # ---- I1+V2: the first event after a write is taken for its own -------------------------------------
@@ -637,6 +670,15 @@ MARKED = (config_map("x"), config_map("y"), create(), change(text="b"))
 
 NEEDED: tuple[Mutant, ...] = (
     Mutant("24b", "the first event after a write is its own", "I1+V2", ("O9", "O2"), skips, steps=TEXTS),
+    Mutant(
+        "L1c",
+        "what it has made is known to it alone",
+        "V1+L1",
+        ("O8",),
+        keeps_to_itself,
+        steps=ONE,
+        at_most=(("ConfigMap", 1),),
+    ),
     Mutant("28", "all watches come back at the same moment", "S1", ("O10",), plain, breaking=without_jitter),
     Mutant(
         "29", "a write is shown before it is kept", "S3", ("O3", "O2"), once_if_absent, breaking=dirty_reads

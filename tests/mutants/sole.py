@@ -53,6 +53,7 @@ CLASSES: Final = {
     "X1": "X1",
     "M1": "M1",
     "I1+V2": "24b",
+    "V1+L1": "L1c",
 }
 ORACLES: Final = {
     "O1": "M1",

@@ -12,6 +12,7 @@ import pytest
 
 from setpoint.controller.context import Context
 from setpoint.testing.proof.cloud import Cloud
+from setpoint.testing.proof.oracles import Reference, judge
 from setpoint.testing.proof.pace import Pace, PacedLoop, machine
 from setpoint.testing.proof.plans import AnyFault, At, Crash, Hide, Lose, Overlap, Pass, Plan, Refuse, Slow
 from setpoint.testing.proof.process import Subject
@@ -163,3 +164,13 @@ def test_a_paused_process_does_not_read(by_uid: Prepared) -> None:
     assert run.fired
     (first, *_) = [effect for effect in run.effects if effect.at == At(CREATE)]
     assert first.process != run.effects[0].process, "who has taken over"
+
+
+def test_who_wakes_up_with_a_call_in_hand_notices_first_that_it_leads_no_longer(by_uid: Prepared) -> None:
+    run = by_uid.run(Plan(STEPS, (Overlap(at=At(CREATE)),)))
+    first, second, *_ = [effect for effect in run.effects if effect.at.what == CREATE]
+    assert run.fired
+    assert not first.is_done
+    assert second.is_done
+    assert second.process != first.process
+    assert judge(run, Reference(by_uid.run(Plan(STEPS)))) == [], "and nothing is done by who leads no longer"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextvars import copy_context
+from functools import partial
 
 import pytest
 
@@ -74,6 +75,53 @@ def test_what_is_due_by_a_wrong_clock_is_due_when_it_wakes() -> None:
                 assert loop.time() >= until
 
         await on_a_machine(pace, waits)
+
+    run(main)
+
+
+def test_what_falls_due_in_a_pause_does_so_when_it_is_over_in_its_order() -> None:
+    async def main() -> None:
+        pace, done = Pace(), list[tuple[str, float]]()
+
+        async def waits(name: str, seconds: float) -> None:
+            await asyncio.sleep(seconds)
+            done.append((name, world_time()))
+
+        wanted = [("b", 20.0), ("a", 10.0), ("c", 200.0)]
+        paused = [on_a_machine(pace, partial(waits, *each)) for each in wanted]
+        await asyncio.sleep(5)
+        pace.pause()
+        await waits("elsewhere", 25)
+        assert done == [("elsewhere", 30.0)], "whoever is on another machine hears its clocks"
+        await asyncio.sleep(70)
+        pace.resume()
+        await asyncio.gather(*paused)
+        assert done[1:] == [("a", 100.0), ("b", 100.0), ("c", 200.0)]
+
+    run(main)
+
+
+def test_what_is_taken_back_when_a_pause_is_over_is_not_done() -> None:
+    async def main() -> None:
+        pace, done = Pace(), list[str]()
+
+        async def sets() -> None:
+            loop = asyncio.get_running_loop()
+            others = [loop.call_later(seconds, done.append, f"{seconds} s") for seconds in (20, 200)]
+
+            def first() -> None:
+                done.append("first")
+                for other in others:
+                    other.cancel()
+
+            loop.call_later(10, first)
+
+        await on_a_machine(pace, sets)
+        pace.pause()
+        await asyncio.sleep(100)
+        pace.resume()
+        await asyncio.sleep(200)
+        assert done == ["first"]
 
     run(main)
 

@@ -6,6 +6,10 @@ from typing import Any
 
 import msgspec
 
+from setpoint.cache.informer import SYNC_TIMEOUT
+from setpoint.cache.watch_state import TIMING
+from setpoint.client.client import TIMEOUT
+from setpoint.manager.lease_state import LeaderElection
 from setpoint.testing.proof.plans import (
     AnyFault,
     At,
@@ -26,7 +30,17 @@ from setpoint.testing.proof.plans import (
     Travel,
     Unrenewed,
 )
-from setpoint.testing.proof.sweep import READS, TWICE, combinable, in_turn, outcomes, parts, singles, thinned
+from setpoint.testing.proof.sweep import (
+    READS,
+    TWICE,
+    combinable,
+    in_turn,
+    outcomes,
+    pairs,
+    parts,
+    singles,
+    thinned,
+)
 from setpoint.testing.proof.trace import Checkpoint, Effect, Looked, Run, Written
 from tests.mutants.widgets import change, create, delete
 
@@ -153,6 +167,29 @@ def test_a_view_stands_still_for_longer_than_an_hour_once_for_each_resource() ->
     assert [(fault.at.what, fault.resources) for fault in long] == [
         ("apply configmaps default/c-2", ("configmaps",))
     ]
+
+
+def test_a_leader_is_paused_at_every_effect_for_longer_than_any_wait_of_the_runtimes() -> None:
+    found = [(fault.at.what[-1], fault.seconds) for fault in faults("L1") if isinstance(fault, Overlap)]
+    assert [what for what, _seconds in found] == ["2", "3", "4"]
+    longest = max(LeaderElection("l").lease_duration, TIMEOUT, SYNC_TIMEOUT, TIMING.liveness, TIMING.quiet)
+    assert all(seconds > longest for _what, seconds in found)
+
+
+def test_who_takes_over_has_not_seen_the_last_thing_that_the_leader_did() -> None:
+    run = reference()
+    for effect, look in zip(run.effects, ("a", "a", "b"), strict=True):
+        effect.look = look
+    found = [plan.faults for plan in pairs(run, STEPS) if plan.id == "V1+L1"]
+    assert [(freeze.at.what[-1], pause.at.what[-1]) for freeze, pause in found] == [
+        ("2", "2"),
+        ("2", "3"),
+        ("4", "4"),
+    ]
+    for freeze, pause in found:
+        assert isinstance(freeze, Freeze)
+        assert isinstance(pause, Overlap)
+        assert freeze.seconds > pause.seconds, "nor has the first, when it wakes up"
 
 
 def test_calendars_are_set_by_a_minute_and_by_an_hour() -> None:

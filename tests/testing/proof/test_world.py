@@ -24,6 +24,7 @@ from setpoint.operator import Operator
 from setpoint.testing.proof import world
 from setpoint.testing.proof.director import Director
 from setpoint.testing.proof.oracles import Reference, Rules, View, judge
+from setpoint.testing.proof.pace import world_time
 from setpoint.testing.proof.plans import (
     Alter,
     AnyFault,
@@ -56,6 +57,7 @@ from setpoint.testing.proof.plans import (
     Unrenewed,
     Unwritable,
 )
+from setpoint.testing.proof.process import current
 from setpoint.testing.proof.seam import Seam
 from setpoint.testing.proof.sweep import NOBODY
 from setpoint.testing.proof.trace import Run
@@ -406,6 +408,36 @@ def test_the_clock_of_one_process_goes_wrong_and_the_worlds_does_not(
     assert [msgspec.json.decode(write.data)["data"]["text"] for write in made] == ["a", noticed]
     assert made[1].time - made[0].time == pytest.approx(apart, abs=0.01)
     assert [line.time for line in run.lines] == sorted(line.time for line in run.lines)
+
+
+def test_who_is_paused_hears_and_does_nothing_until_it_wakes_up_and_all_is_due() -> None:
+    heard: list[tuple[int, float]] = []
+
+    async def later(widget: Widget, ctx: Context) -> None:
+        await asyncio.sleep(5)
+        process = current.get()
+        heard.append((process.number if process else 0, world_time()))
+        await ctx.apply(child(widget, "-2", text=widget.spec.text))
+
+    def make() -> Operator:
+        operator = operator_of(reconcile)
+        operator.controller(Widget, owns=[ConfigMap], name="later")(later)
+        return operator
+
+    prepared = Prepared.of(make)
+    fault = Overlap(at=APPLY)
+    run, again = (prepared.run(Plan(STEPS[:1], (fault,))) for _ in range(2))
+    (struck,) = (line.time for line in run.lines if line.lane == "fault")
+    paused = run.effects[0].process
+    woken = struck + fault.seconds
+    of_paused = [line.time for line in run.lines if line.lane in (f"operator {paused}", f"view {paused}")]
+    assert not [time for time in of_paused if struck < time < woken]
+    assert min(time for number, time in heard if number == paused) == pytest.approx(woken), "its timer"
+    assert min(time for time in of_paused if time > struck) == pytest.approx(woken), "and then its watches"
+    made = [write for write in run.writes if write.resource == "configmaps"]
+    assert {write.by for write in made if write.time > struck} == {f"operator {3 - paused}"}, "who took over"
+    assert run.checkpoints[-1].is_settled
+    assert run.digest == again.digest
 
 
 def test_who_looks_again_by_a_slow_clock_comes_to_rest() -> None:

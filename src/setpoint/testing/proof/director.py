@@ -70,7 +70,8 @@ _LOOK_EVERY = 10.0  # seconds between two looks at everything while a view stand
 _REOPENED = 180.0  # seconds that a broken watch is waited for: longer than a silent one takes to be noticed
 _AFTERWARDS = 5.0  # seconds in which a watch that was opened may yet turn out to be too old
 _SEEN_FIRST = 0.5  # seconds that the operator has for what it sees before what came earlier
-_TAKE_OVER = 60.0  # seconds that a paused leader sleeps: longer than any lease
+_TAKE_OVER = 60.0  # seconds in which another takes over: longer than any lease
+_NOTICED = 0.05  # seconds in which who was paused has noticed what it can by itself: that it leads no longer
 _TRIES = 10  # to put something on an object that is not seen yet, or that others write to
 _GOING = 120.0  # seconds that who makes an object anew waits for the old one to go
 
@@ -99,6 +100,10 @@ class Stage(Protocol):
     def step_clock(self, seam: Seam, seconds: float) -> None: ...
 
     def pace_clocks(self, seam: Seam, *, ahead: float = 0.0, pace: float = 1.0) -> bool: ...
+
+    def pause(self, seam: Seam) -> None: ...
+
+    def resume(self, seam: Seam) -> None: ...
 
     async def detain(self, fault: Linger) -> bool: ...
 
@@ -305,11 +310,12 @@ class Director:
                 self._fire(fault)
                 self.uncollected = steps
                 self._stage.block_collector(True)
-            case Overlap():
+            case Overlap(seconds=seconds):
                 self._fire(fault)
-                seam.is_paused = True
-                self.begin(self._wake_up(seam))
-                await self.pauses(seam)
+                self._stage.pause(seam)
+                seam.is_paused = seam.is_dazed = True
+                self.begin(self._wake_up(seam, seconds))
+                await self.pauses(seam, is_external=effect.is_external)
             case Unrenewed(code=code):
                 self._fire(fault)
                 self._unrenewed.add(seam.process)
@@ -459,9 +465,13 @@ class Director:
         self.uncollected = 0
         self._stage.block_collector(False)
 
-    async def _wake_up(self, seam: Seam) -> None:
-        await asyncio.sleep(_TAKE_OVER)
+    async def _wake_up(self, seam: Seam, seconds: float) -> None:
+        await asyncio.sleep(seconds)
         seam.is_paused = False
+        self._stage.resume(seam)  # what has fallen due comes first, and then what has come
+        self.changed.beat()
+        await asyncio.sleep(_NOTICED)
+        seam.is_dazed = False
         self.changed.beat()
 
     def begin(self, work: Coroutine[Any, Any, None]) -> None:
@@ -495,9 +505,14 @@ class Director:
 
     # ---- requests
 
-    async def pauses(self, seam: Seam) -> None:
-        """Wait where the process is paused."""
-        while seam.is_paused:
+    async def pauses(self, seam: Seam, *, is_external: bool = False) -> None:
+        """Wait where the process is paused.
+
+        A write is held against the lease in the very moment in which it is sent.  Of what is outside nobody
+        asks that: who wakes up there with a call in hand cannot but make it, and no operator could bear it,
+        so it has a moment to notice.
+        """
+        while seam.is_paused or (is_external and seam.is_dazed):
             await self.changed.wait()
 
     def refuses(self, seam: Seam, asked: Asked) -> Response | None:

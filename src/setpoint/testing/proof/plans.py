@@ -492,8 +492,13 @@ class Uncollected(Fault, frozen=True, tag=True):
 
 
 class Overlap(Fault, frozen=True, tag=True):
-    """The leader is paused at an effect; another takes over and finishes; then the first wakes up."""
+    """The leader is paused at an effect; another takes over and finishes; then the first wakes up.
 
+    As a process that is stopped, or a machine that is frozen: neither its timers nor what comes for it wake
+    it.  When it wakes, all that fell due meanwhile is due, and then comes what has come for it.
+    """
+
+    seconds: float = 130.0  # longer than any wait of the runtime's that has an end: 120 for a cache
     _others_act: ClassVar[bool] = True
 
     @property
@@ -501,7 +506,7 @@ class Overlap(Fault, frozen=True, tag=True):
         return "L1"
 
     def __str__(self) -> str:
-        return f"paused before {self.at}, until another has led for a while"
+        return f"paused for {self.seconds:g} s before {self.at}, while another leads"
 
 
 class Unrenewed(Fault, frozen=True, tag=True):

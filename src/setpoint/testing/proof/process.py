@@ -182,7 +182,7 @@ class Process:
 
     def look_at_all(self, requests: dict[str, list[Request]]) -> None:
         """Have every object looked at again, as a resync does; by the store's name of the kind."""
-        if self.manager is None or self.seam.is_dead:
+        if self.manager is None or self.seam.is_dead or self.seam.is_paused:
             return
         for controller in self.manager.controllers:
             kind = controller.kinds[0]
@@ -191,7 +191,7 @@ class Process:
 
     async def kill(self) -> None:
         self.seam.is_dead = True
-        self.seam.is_paused = False
+        self.seam.is_paused = self.seam.is_dazed = False
         for _ in range(_ROUNDS):
             left = [task for task in self.tasks if not task.done()]
             if not left:

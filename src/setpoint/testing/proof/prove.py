@@ -76,7 +76,7 @@ CLASSES: Final = (
     *("C1", "C2"),
     *("X1",),
     *("M1",),
-    *("I1+V2", "E4+V1"),
+    *("I1+V2", "E4+V1", "V1+L1"),
     CHANCE,
 )
 _MOST_REFERENCES = 100  # that are remembered; any can be made again

@@ -423,6 +423,12 @@ class RealWorld(AnyWorld):
     def fill_disk(self, is_full: bool) -> None:
         self._bounds.is_full = is_full
 
+    def pause(self, seam: Seam) -> None:
+        raise NotImplementedError(f"{seam}: one process runs here, and nobody takes over while it is paused")
+
+    def resume(self, seam: Seam) -> None:
+        raise NotImplementedError(f"{seam} was never paused")
+
     def block_collector(self, is_blocked: bool) -> None:
         raise NotImplementedError("the collector of a real cluster is not ours to stop")
 

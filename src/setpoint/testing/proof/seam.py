@@ -152,7 +152,7 @@ class Directing(Protocol):
         is_read: bool = False,
     ) -> T: ...
 
-    async def pauses(self, seam: Seam) -> None: ...
+    async def pauses(self, seam: Seam, *, is_external: bool = False) -> None: ...
 
     def refuses(self, seam: Seam, asked: Asked) -> Response | None: ...
 
@@ -178,6 +178,7 @@ class Seam:
         self._director = director
         self.is_dead = False
         self.is_paused = False
+        self.is_dazed = False  # it is paused, or has not noticed yet that it was
         self.token: Token | None = None  # what must be shown, where that is looked at
         self.is_behind = False  # it sees the past
         self.old: Transport | None = None  # where lists and watches are answered while it sees the past
@@ -224,7 +225,7 @@ class Seam:
         """Have something done, or looked at, outside of the cluster."""
         if self.is_dead:
             await forever()
-        await self._director.pauses(self)
+        await self._director.pauses(self, is_external=True)
 
         async def now() -> T:
             return do()
@@ -332,6 +333,8 @@ class View:
 
     async def __anext__(self) -> bytes:
         while True:
+            if self.seam.is_paused:
+                await self._director.pauses(self.seam)
             if self._is_cut:
                 raise AnswerLost(f"watch {self.resource}", "the connection broke")
             if (

@@ -374,6 +374,11 @@ def pairs(reference: Run, steps: tuple[Step, ...]) -> Iterator[Plan]:
                 yield Plan(steps, (acts, Merge(at=event)), seed)
     for at in effects:
         yield Plan(steps, (Lose(at=at), Freeze(at=at, resources=(_resource(at.what),))), seed)
+    for number, effect in enumerate(reference.effects):
+        # Who takes over has not seen the last thing that the leader did.
+        last = reference.effects[max(0, number - 1)]
+        since = last if last.look == effect.look else effect
+        yield Plan(steps, (Freeze(at=since.at, seconds=FREEZES[1]), Overlap(at=effect.at)), seed)
 
 
 def combinable(reference: Run, steps: tuple[Step, ...]) -> list[list[AnyFault]]:

@@ -157,7 +157,7 @@ class Prepared:
         gc.disable()  # when it runs depends on what ran before
         disabled = logging.root.manager.disable
         logging.disable(logging.CRITICAL)
-        has_clocks = any(isinstance(fault, ClockStep | SlowClock) for fault in plan.faults)
+        has_clocks = any(isinstance(fault, ClockStep | SlowClock | Overlap) for fault in plan.faults)
         loop = PacedLoop() if has_clocks else VirtualTimeLoop()  # which is quicker
         loop.limit(_TURNS, _STALL)
         try:
@@ -518,6 +518,14 @@ class World(AnyWorld):
     def pace_clocks(self, seam: Seam, *, ahead: float = 0.0, pace: float = 1.0) -> bool:
         self._paces[seam].change(now(), ahead=ahead, pace=pace)
         return True
+
+    def pause(self, seam: Seam) -> None:
+        """Have nothing fall due in a process."""
+        self._paces[seam].pause()
+
+    def resume(self, seam: Seam) -> None:
+        """Have fall due what should have since it was paused."""
+        self._paces[seam].resume()
 
     async def compact(self) -> None:
         await self._store.compact(self._store.revision)
