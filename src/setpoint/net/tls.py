@@ -156,6 +156,17 @@ def read_subject(certificate: bytes) -> Subject:
     )
 
 
+def is_authority(certificate: bytes) -> bool:
+    """Whether a certificate in DER may sign others.  Raises ValueError where it cannot be read."""
+    try:
+        found = x509.load_der_x509_certificate(certificate)
+        return found.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    except x509.ExtensionNotFound:
+        return False
+    except (x509.DuplicateExtension, x509.InvalidVersion, x509.UnsupportedGeneralNameType) as error:
+        raise ValueError(str(error)) from None
+
+
 def organizations_asked(request: bytes) -> list[str]:
     """What a request for a certificate, in PEM, says that its subject is in; nothing if it cannot be read."""
     try:

@@ -19,6 +19,7 @@ Fed by ``cli/up.py`` and by tests.
 
 from __future__ import annotations
 
+import asyncio
 import random
 import resource
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -48,7 +49,7 @@ from setpoint.server.http.health import Health
 from setpoint.server.http.hosts import Hosts
 from setpoint.server.http.inflight import Limits
 from setpoint.server.registry.allocation import Allocations
-from setpoint.server.registry.bootstrap import bootstrap
+from setpoint.server.registry.bootstrap import bootstrap, establish_range
 from setpoint.server.registry.builtins import builtin_resources
 from setpoint.server.registry.crds import Definitions
 from setpoint.server.registry.metadata import Names, timestamp
@@ -159,7 +160,11 @@ class ApiServer:
             definitions = Definitions(self.registry)
             definitions.load()
             await bootstrap(self.registry)
-            await defaults.establish(store, uid=names.uid, now=self.registry.now())
+            now = self.registry.now()
+            await asyncio.gather(
+                defaults.establish(store, uid=names.uid, now=now),
+                establish_range(store, self._service_range, uid=names.uid, now=now),
+            )
             definitions.start()
             stack.push_async_callback(definitions.stop)
             self.app = Api(

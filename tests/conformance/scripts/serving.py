@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 from tests.conformance.asking import JSON_PATCH, MERGE, YAML, Script, Step
+from tests.conformance.scripts.definitions import CRDS, definition
+from tests.conformance.scripts.reading import TABLE
 from tests.conformance.scripts.writing import MAPS, config_map
 
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -58,6 +60,43 @@ def _discovery() -> list[Step]:
         Step("GET", "/absent", name="nothing there"),
         Step("GET", "/api/absent", name="nothing there either"),
         Step("POST", "/healthz", "", name="health posted", as_text=True),
+    ]  # fmt: skip
+
+
+def _registered() -> list[Step]:
+    """APIServices, of what is built in and of what is defined; and the addresses of Services."""
+    path = "/apis/apiregistration.k8s.io/v1/apiservices"
+    group, other = "registered.example.com", "things.registered.example.com"
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    unserved = {"name": "v1alpha1", "served": False, "storage": False, "schema": {"openAPIV3Schema": schema}}
+    crd = definition("things", "Thing", schema, group=group)
+    crd["spec"]["versions"].append(unserved)
+    more = definition("others", "Other", schema, group=group)
+    own = {
+        "metadata": {"name": f"v9.{group}"},
+        "spec": {"group": group, "version": "v9", "groupPriorityMinimum": 10, "versionPriority": 10},
+    }
+    served = [{"op": "replace", "path": "/spec/versions/1/served", "value": True}]
+    return [
+        Step("GET", path, name="what is built in"),
+        Step("GET", f"{path}/v1.apps", headers={"Accept": TABLE}, name="as a table"),
+        Step("GET", f"{path}/v1.apiregistration.k8s.io", name="not itself"),
+        Step("GET", "/apis/networking.k8s.io/v1/servicecidrs", until_has="Ready", name="addresses"),
+        Step("GET", "/apis/networking.k8s.io/v1/servicecidrs/kubernetes", headers={"Accept": TABLE}, name="addresses as a table"),
+        Step("POST", path, own, name="ones own"),
+        Step("POST", CRDS, crd, is_quiet=True),
+        Step("GET", f"{path}/v1.{group}", until=200, name="what is defined"),
+        Step("GET", f"{path}/v1alpha1.{group}", name="not what is not served"),
+        Step("PATCH", f"{CRDS}/{other}", served, JSON_PATCH, is_quiet=True),
+        Step("GET", f"{path}/v1alpha1.{group}", until=200, name="once it is served"),
+        Step("POST", CRDS, more, is_quiet=True),
+        Step("GET", f"{CRDS}/others.{group}", until_says="Established=True", is_quiet=True),
+        Step("DELETE", f"{CRDS}/{other}", is_quiet=True),
+        Step("GET", f"{path}/v1alpha1.{group}", until=404, name="when it is gone"),
+        Step("GET", f"{path}/v1.{group}", name="what another still serves", only=("kind", "spec")),
+        Step("DELETE", f"{CRDS}/others.{group}", is_quiet=True),
+        Step("GET", f"{path}/v1.{group}", until=404, name="when all are gone"),
+        Step("GET", f"{path}/v9.{group}", name="ones own stays", only=("kind", "spec")),
     ]  # fmt: skip
 
 
@@ -128,5 +167,6 @@ def _bad_input() -> list[Step]:
 
 SCRIPTS = [
     Script("discovery", _discovery(), is_alone=True),
+    Script("registered", _registered(), is_alone=True),
     Script("bad input", _bad_input()),
 ]

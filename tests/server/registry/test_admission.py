@@ -215,6 +215,40 @@ def test_a_claim_that_does_not_grow_is_not_judged() -> None:
     judge(CLAIMS, claim("1Gi", "stays"), None, CLASSES)
 
 
+# --- pods that grow
+
+
+def sized(cpu: str, node: str = "n", generation: int = 1) -> Object:
+    containers = [{"name": "a", "resources": {"requests": {"cpu": cpu, "memory": "1Gi"}}}]
+    spec = {"nodeName": node, "containers": containers}
+    return {"metadata": {"name": "p", "generation": generation}, "spec": spec}
+
+
+def resized(new: Object, old: Object, **node: Any) -> None:
+    room = {"status": {"allocatable": {"cpu": "4", "memory": "8Gi"}}}
+    judge("pods", new, old, among(nodes=[{"metadata": {"name": "n", **node}, **room}]), "resize")
+
+
+def test_a_pod_grows_as_far_as_its_node_has_room() -> None:
+    resized(sized("4", generation=2), sized("1"))
+    told = refused(lambda: resized(sized("5", generation=2), sized("1")))
+    why = "node didn't have enough allocatable resources: cpu, requested: 5000, allocatable: 4000"
+    assert told == f'pods "p" is forbidden: {why}'
+
+
+def test_a_pod_on_no_node_is_not_judged_and_one_on_an_unknown_node_is_refused() -> None:
+    resized(sized("9", "", generation=2), sized("1", ""))
+    resized(sized("9"), sized("9"))  # it does not change
+    told = refused(lambda: resized(sized("2", "other", generation=2), sized("1", "other")))
+    assert told == 'pods "p" is forbidden: node "other" not found'
+
+
+def test_a_pod_grows_on_linux_alone() -> None:
+    windows = {"kubernetes.io/os": "windows"}
+    told = refused(lambda: resized(sized("2", generation=2), sized("1"), labels=windows))
+    assert "pod resize is only supported on linux nodes" in told
+
+
 # --- run times
 
 

@@ -11,6 +11,7 @@ from setpoint.server.registry.conform import conform
 from setpoint.server.registry.defaults.images import pull_policy
 from setpoint.server.registry.defaults.table import after_uid, default
 from setpoint.server.registry.emit import emit
+from setpoint.server.registry.pods import fill_resources
 from tests.server.registry.recordings import kind_of, rows, type_of_object
 
 Object = dict[str, Any]
@@ -45,6 +46,8 @@ def _taken(row: dict[str, Any]) -> Object:
     given = {name: stored["metadata"][name] for name in _GIVEN if name in stored["metadata"]}
     obj["metadata"] |= given
     after_uid(*kind_of(obj), obj)
+    if obj["kind"] == "Pod":
+        fill_resources(obj["spec"])
     return emit(obj, kind_type)
 
 
@@ -151,18 +154,3 @@ def test_a_job_with_a_selector_of_its_own_keeps_it() -> None:
 )
 def test_an_image_is_pulled_always_if_it_may_have_moved(image: str, policy: str) -> None:
     assert pull_policy(image) == policy
-
-
-def test_pods_with_limits_of_their_own_ask_for_what_their_containers_ask_for() -> None:
-    def asking(name: str, cpu: str, **more: str) -> Object:
-        return {"name": name, "image": "i", "resources": {"requests": {"cpu": cpu}}, **more}
-
-    pod: Object = {
-        "spec": {
-            "resources": {"limits": {"cpu": "4", "memory": "1Gi"}},
-            "initContainers": [asking("side", "1", restartPolicy="Always"), asking("init", "2500m")],
-            "containers": [asking("a", "500m"), asking("b", "1500m")],
-        }
-    }
-    default("", "v1", "Pod", pod)
-    assert pod["spec"]["resources"]["requests"] == {"cpu": "3500m", "memory": "1Gi"}

@@ -120,14 +120,6 @@ def test_nobody_owns_what_the_request_could_not_have_written() -> None:
     assert two["metadata"]["managedFields"][1]["subresource"] == "status"
 
 
-def test_a_resize_owns_resources_and_nothing_else() -> None:
-    only = resets("", "Pod", "resize")
-    item: Any = {".": {}, "f:image": {}, "f:resources": {"f:limits": {}}}
-    fields: Any = {"f:metadata": {"f:labels": {}}, "f:spec": {"f:containers": {'k:{"name":"a"}': item}}}
-    kept: Any = {".": {}, "f:resources": {"f:limits": {}}}
-    assert only(fields) == {"f:spec": {"f:containers": {'k:{"name":"a"}': kept}}}
-
-
 def test_true_and_one_are_two_values_where_the_type_says_nothing() -> None:
     options: Object = {"type": thing_type(), "api_version": "test.setpoint.dev/v1"}
     body: Object = {

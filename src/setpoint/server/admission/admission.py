@@ -232,8 +232,8 @@ class Admission:
             self._judge_account(asked)
         if stored in SECURED and "PodSecurity" in self._plugins:
             self._judge_security(asked)
-        if asked.object is not None and not asked.subresource:
-            judge(stored, asked.object, asked.old, self.look)
+        if asked.object is not None:
+            judge(stored, asked.object, asked.old, self.look, asked.subresource)
 
     def _judge_limits(self, asked: Attributes, *, is_new: bool) -> None:
         is_resized = asked.subresource == "resize"

@@ -36,6 +36,8 @@ def check(new: Object, old: Object | None, ask: Ask, authorizer: Authorizer) -> 
     resource = ask.resource
     if resource.qualified == signers.REQUESTS:
         signers.check(new, old, ask, authorizer)
+    if resource.qualified == signers.BUNDLES and not (old is not None and _is_collecting(new, old)):
+        signers.check_bundle(new, ask, authorizer)
     if resource.group != GROUP or MASTERS in ask.user.groups:
         return
     if old is not None and _is_collecting(new, old):

@@ -5,7 +5,7 @@ where their node is, storage of claims, classes of ingresses; a class that is na
 refused.  Nobody owns what is filled in here: managedFields are set before.
 
 ``judge`` refuses, when everybody has had a say: a second default priority, a claim that grows and may not, a
-pod whose overhead is not that of its run time.
+pod whose overhead is not that of its run time, or that outgrows its node.
 
 Pure but for the look into the store, which is handed in; in place.  Fed by ``registry.py``, and by
 ``server/admission`` where others have a say too.
@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
 from setpoint.api.quantity import Quantity
-from setpoint.server.registry import runtimes
+from setpoint.server.registry import pods, runtimes
 from setpoint.server.registry.beginnings import PRIORITIES, add_taint, add_tolerations, protect
 from setpoint.server.registry.resources import Object
 from setpoint.server.statuses import StatusError, forbidden
@@ -54,9 +54,9 @@ def admit(stored: str, obj: Object, look: Look, old: Object | None = None) -> No
         found(obj, look)
 
 
-def judge(stored: str, obj: Object, old: Object | None, look: Look) -> None:
+def judge(stored: str, obj: Object, old: Object | None, look: Look, subresource: str = "") -> None:
     """Refuse an object, new where there is no ``old`` one, that does not go with what there is."""
-    found = _JUDGED.get(stored)
+    found = _JUDGED.get(f"{stored}/{subresource}" if subresource else stored)
     if found is not None:
         found(obj, old, look)
 
@@ -110,6 +110,31 @@ def _changed_pod(spec: Object, before: Object) -> None:
 def _judge_pod(obj: Object, old: Object | None, look: Look) -> None:
     if old is None and (told := runtimes.overhead_refusal(obj["spec"], _runtime(obj, look))):
         raise _refused(obj, told)
+
+
+def _judge_resize(obj: Object, old: Object | None, look: Look) -> None:
+    """A pod stays on its node, which must have room for what it asks for now."""
+    spec, metadata = obj["spec"], obj["metadata"]
+    name = spec.get("nodeName")
+    if not name or old is None or metadata.get("generation") == old["metadata"].get("generation"):
+        return
+    node = _named(name, "nodes", look)
+    if node is None:
+        raise _refused(obj, f'node "{name}" not found')
+    system = _labels(node).get("kubernetes.io/os", "linux")
+    if system != "linux":
+        told = f'pod resize is only supported on linux nodes, node "{name}" is "{system}"'
+        raise _refused(obj, told, "UnsupportedPlatform")
+    asked, room = pods.all_requests(spec), (node.get("status") or {}).get("allocatable") or {}
+    zero, wrong = Quantity(0), []
+    cpu, memory = (Quantity(room.get(one) or 0) for one in ("cpu", "memory"))
+    if (wanted := asked.get("cpu", zero)) > cpu:
+        wrong.append(f"cpu, requested: {wanted.milli_value}, allocatable: {cpu.milli_value}")
+    if (wanted := asked.get("memory", zero)) > memory:
+        wrong.append(f"memory, requested: {wanted.value}, allocatable: {memory.value}")
+    if wrong:
+        told = f"node didn't have enough allocatable resources: {'; '.join(wrong)}"
+        raise _refused(obj, told, "NodeCapacity")
 
 
 def _runtime(pod: Object, look: Look) -> Object | None:
@@ -229,8 +254,9 @@ def _named(name: str, stored: str, look: Look) -> Object | None:
     return next(iter(look(stored, name)), None) if name else None
 
 
-def _refused(pod: Object, why: str) -> StatusError:
-    return forbidden("pods", "", pod["metadata"].get("name", ""), why)
+def _refused(pod: Object, why: str, cause: str = "") -> StatusError:
+    causes = [{"reason": cause}] if cause else None
+    return forbidden("pods", "", pod["metadata"].get("name", ""), why, causes=causes)
 
 
 _ADMITTED: Final[Mapping[str, Callable[[Object, Look], None]]] = {
@@ -244,5 +270,6 @@ _ADMITTED: Final[Mapping[str, Callable[[Object, Look], None]]] = {
 _JUDGED: Final[Mapping[str, Callable[[Object, Object | None, Look], None]]] = {
     "persistentvolumeclaims": _judge_claim,
     "pods": _judge_pod,
+    "pods/resize": _judge_resize,
     _PRIORITIES: _judge_priority,
 }

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from setpoint.api.quantity import Quantity
-from setpoint.server.registry import allocation
+from setpoint.server.registry import allocation, pods, volumes
 from setpoint.server.registry.resources import Object
 
 PRIORITIES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
@@ -44,7 +44,11 @@ def _pod(obj: Object) -> None:
     spec = obj["spec"]
     spec.setdefault("priority", PRIORITIES.get(spec.get("priorityClassName", ""), 0))
     spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
+    pods.add_label_keys(spec, obj["metadata"].get("labels") or {})
+    pods.fill_resources(spec)
     obj["status"] = {"phase": "Pending", "qosClass": qos_class(spec)}
+    if conditions := pods.gated(spec, obj["metadata"]["creationTimestamp"]):
+        obj["status"]["conditions"] = conditions
 
 
 def _tolerates(toleration: Object, key: str) -> bool:
@@ -96,7 +100,20 @@ def _volume(obj: Object) -> None:
 
 
 def _claim(obj: Object) -> None:
+    volumes.fill_sources(obj.setdefault("spec", {}))
     obj["status"] = {"phase": "Pending"}
+
+
+def name_secrets(obj: Object) -> None:
+    """Of the Secrets of a ServiceAccount only the names are kept: they are in its namespace."""
+    if obj.get("secrets"):
+        obj["secrets"] = [{"name": one["name"]} if one.get("name") else {} for one in obj["secrets"]]
+
+
+def drop_topology(obj: Object) -> None:
+    """What an older version of EndpointSlices had in its place is not written any more."""
+    for one in obj.get("endpoints") or ():
+        one.pop("deprecatedTopology", None)
 
 
 def protect(obj: Object, finalizer: str) -> None:
@@ -113,11 +130,23 @@ def _definition(obj: Object) -> None:
     obj["status"] = {"conditions": None, "acceptedNames": names, "storedVersions": stored or None}
 
 
+def _api_service(obj: Object) -> None:
+    """One without a Service is served here; whether another one is there is for others to find out."""
+    if (obj.get("spec") or {}).get("service") is None:
+        condition = {"type": "Available", "status": "True", "reason": "Local"}
+        told = "Local APIServices are always available"
+        since = obj["metadata"]["creationTimestamp"]
+        obj["status"] = {"conditions": [{**condition, "message": told, "lastTransitionTime": since}]}
+
+
 _BEGINNINGS: Final[Mapping[str, Callable[[Object], None]]] = {
+    "apiservices.apiregistration.k8s.io": _api_service,
     "customresourcedefinitions.apiextensions.k8s.io": _definition,
+    "endpointslices.discovery.k8s.io": drop_topology,
     "namespaces": _namespace,
     "persistentvolumeclaims": _claim,
     "persistentvolumes": _volume,
     "pods": _pod,
+    "serviceaccounts": name_secrets,
     "services": allocation.fill,
 }

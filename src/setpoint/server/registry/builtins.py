@@ -13,14 +13,14 @@ from typing import Any
 
 from setpoint.api.patches import same
 from setpoint.server.golang import quoted
-from setpoint.server.registry import facts, selectable
+from setpoint.server.registry import facts, pods, selectable, volumes
 from setpoint.server.registry.allocation import Allocations, carry_over
-from setpoint.server.registry.beginnings import add_tolerations, begin
+from setpoint.server.registry.beginnings import add_tolerations, begin, drop_topology, name_secrets
 from setpoint.server.registry.conform import WrongType, conform
 from setpoint.server.registry.defaults import table as defaults
 from setpoint.server.registry.defaults.workloads import TEMPLATE_GENERATION
 from setpoint.server.registry.emit import emit
-from setpoint.server.registry.metadata import bump_generation
+from setpoint.server.registry.metadata import bump_generation, keep
 from setpoint.server.registry.resources import (
     Decoded,
     Family,
@@ -68,17 +68,23 @@ _TRAITS: Mapping[str, int] = {
     "leases.coordination.k8s.io": _CONDITIONAL | _CREATED | _UNCOUNTED,
     "runtimeclasses.node.k8s.io": _CONDITIONAL | _CREATED | _UNCOUNTED,
     "poddisruptionbudgets.policy": _CONDITIONAL,
+    "clustertrustbundles.certificates.k8s.io": _CONDITIONAL | _UNCOUNTED,
+    "podcertificaterequests.certificates.k8s.io": _CONDITIONAL | _UNCOUNTED,
+    "ipaddresses.networking.k8s.io": _UNCOUNTED,
+    "servicecidrs.networking.k8s.io": _UNCOUNTED,
+    "storageversionmigrations.storagemigration.k8s.io": _CONDITIONAL | _UNCOUNTED,
     "clusterrolebindings.rbac.authorization.k8s.io": _CREATED | _UNCOUNTED,
     "clusterroles.rbac.authorization.k8s.io": _CREATED | _UNCOUNTED,
     "rolebindings.rbac.authorization.k8s.io": _CREATED | _UNCOUNTED,
     "roles.rbac.authorization.k8s.io": _CREATED | _UNCOUNTED,
     "deviceclasses.resource.k8s.io": _RETURNED,
-    "resourceclaims.resource.k8s.io": _RETURNED,
+    "devicetaintrules.resource.k8s.io": _CONDITIONAL,
+    "resourceclaims.resource.k8s.io": _RETURNED | _UNCOUNTED,
     "resourceclaimtemplates.resource.k8s.io": _RETURNED | _UNCOUNTED,
     "resourceslices.resource.k8s.io": _RETURNED,
     "csidrivers.storage.k8s.io": _CONDITIONAL | _RETURNED | _LATER,
     "csinodes.storage.k8s.io": _CONDITIONAL | _RETURNED | _UNCOUNTED,
-    "csistoragecapacities.storage.k8s.io": _CONDITIONAL | _RETURNED | _UNCOUNTED,
+    "csistoragecapacities.storage.k8s.io": _CONDITIONAL | _UNCOUNTED,
     "storageclasses.storage.k8s.io": _RETURNED | _UNCOUNTED,
     "volumeattachments.storage.k8s.io": _CONDITIONAL | _RETURNED | _UNCOUNTED,
     "volumeattributesclasses.storage.k8s.io": _RETURNED | _UNCOUNTED,
@@ -88,7 +94,10 @@ _NAME_RULES: Mapping[str, NameRule] = {
     "namespaces": "label",
     "services": "label",
     "statefulsets.apps": "label",
+    "apiservices.apiregistration.k8s.io": "path segment",
+    "clustertrustbundles.certificates.k8s.io": "path segment",
     "events": "path segment",
+    "ipaddresses.networking.k8s.io": "path segment",
     "poddisruptionbudgets.policy": "path segment",
     "certificatesigningrequests.certificates.k8s.io": "path segment",
     "roles.rbac.authorization.k8s.io": "path segment",
@@ -106,7 +115,24 @@ _ORPHAN_WARNINGS = {
     )
 }
 _STORED_AS = {("events.k8s.io", "events"): "events"}
-_LABELS_STAY = frozenset({"deployments.apps"})  # under /status; elsewhere labels may be changed there
+# What of the metadata a write to /status leaves as it is; most kinds let all of it be written there.
+_METADATA = ("annotations", "finalizers", "labels", "ownerReferences")
+_STAYS: Mapping[str, tuple[str, ...]] = {
+    "deployments.apps": ("labels",),
+    "apiservices.apiregistration.k8s.io": _METADATA,
+    "csinodes.storage.k8s.io": _METADATA,
+    "devicetaintrules.resource.k8s.io": _METADATA,
+    "flowschemas.flowcontrol.apiserver.k8s.io": _METADATA,
+    "podcertificaterequests.certificates.k8s.io": _METADATA,
+    "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": _METADATA,
+    "resourceclaims.resource.k8s.io": _METADATA,
+    "servicecidrs.networking.k8s.io": _METADATA,
+    "storageversionmigrations.storagemigration.k8s.io": _METADATA,
+    "validatingadmissionpolicies.admissionregistration.k8s.io": _METADATA,
+    "volumeattachments.storage.k8s.io": _METADATA,
+}
+# What of the metadata counts as a change, as all of the rest of an object does.
+_COUNTED = {"deployments.apps": "annotations", "endpointslices.discovery.k8s.io": "labels"}
 
 
 class BuiltinStrategy(PlainStrategy):
@@ -163,9 +189,10 @@ class BuiltinStrategy(PlainStrategy):
     def prepare_update(self, new: Object, old: Object, subresource: str) -> None:
         if subresource == "status":
             _only(new, old, "status")
-            labels = old["metadata"].get("labels")
-            if self._stored in _LABELS_STAY:
-                _put(new["metadata"], "labels", labels)
+            for name in _STAYS.get(self._stored, ()):
+                keep(new["metadata"], old["metadata"], name)
+            if self._stored == "pods":
+                pods.keep_status(new, old)
             return
         part = _PARTS.get(subresource)
         if part is not None:
@@ -191,9 +218,8 @@ class BuiltinStrategy(PlainStrategy):
 
     def _is_other(self, new: Object, old: Object) -> bool:
         """Whether what is wanted has changed, not what is said about it."""
-        if self._stored == "deployments.apps" and not same(
-            new["metadata"].get("annotations") or {}, old["metadata"].get("annotations") or {}
-        ):
+        part = _COUNTED.get(self._stored)
+        if part and not same(new["metadata"].get(part) or {}, old["metadata"].get(part) or {}):
             return True
         return not same(self._wanted(new), self._wanted(old))
 
@@ -303,20 +329,17 @@ def _ephemeral(new: Object, old: Object) -> None:
     added = (new.get("spec") or {}).get("ephemeralContainers")
     new["spec"] = {**old["spec"]}
     _put(new["spec"], "ephemeralContainers", added)
-    _put(new, "status", old.get("status"))
-    if not same(new["spec"], old["spec"]):
-        bump_generation(new)
+    _leave_the_rest(new, old)
 
 
 def _resize(new: Object, old: Object) -> None:
-    wanted = {one["name"]: one for one in (new.get("spec") or {}).get("containers") or []}
-    containers = []
-    for one in old["spec"]["containers"]:
-        resized = dict(one)
-        for name in ("resources", "resizePolicy"):
-            _put(resized, name, wanted.get(one["name"], one).get(name))
-        containers.append(resized)
-    new["spec"] = {**old["spec"], "containers": containers}
+    pods.resize(new, old)
+    _leave_the_rest(new, old)
+
+
+def _leave_the_rest(new: Object, old: Object) -> None:
+    for name in _METADATA:
+        keep(new["metadata"], old["metadata"], name)
     _put(new, "status", old.get("status"))
     if not same(new["spec"], old["spec"]):
         bump_generation(new)
@@ -346,14 +369,31 @@ def _store_versions(new: Object, old: Object) -> None:
             new["status"] = {**new["status"], "storedVersions": [*stored, one["name"]]}
 
 
-def _keep_tolerating(new: Object, old: Object) -> None:
-    del old
+def _keep_of_pod(new: Object, old: Object) -> None:
     add_tolerations(new["spec"])
+    pods.keep_resources(new["spec"], old["spec"])
+
+
+def _fill_sources(new: Object, old: Object) -> None:
+    volumes.fill_sources(new.setdefault("spec", {}), old["spec"])
+
+
+def _name_secrets(new: Object, old: Object) -> None:
+    del old
+    name_secrets(new)
+
+
+def _drop_topology(new: Object, old: Object) -> None:
+    del old
+    drop_topology(new)
 
 
 _PREPARATIONS: Mapping[str, Callable[[Object, Object], None]] = {
-    "pods": _keep_tolerating,
+    "endpointslices.discovery.k8s.io": _drop_topology,
+    "pods": _keep_of_pod,
     "namespaces": _keep_spec_finalizers,
+    "persistentvolumeclaims": _fill_sources,
+    "serviceaccounts": _name_secrets,
     "services": carry_over,
     "certificatesigningrequests.certificates.k8s.io": _keep_spec,
     "customresourcedefinitions.apiextensions.k8s.io": _store_versions,

@@ -17,7 +17,7 @@ from dataclasses import replace
 import msgspec
 
 from setpoint.api.patches import same
-from setpoint.server.registry import flow
+from setpoint.server.registry import api_services, flow
 from setpoint.server.registry.deletion import is_finished
 from setpoint.server.registry.managed.managers import track_update
 from setpoint.server.registry.metadata import is_deleting
@@ -87,6 +87,7 @@ class Definitions:
             if is_gone:
                 for other in self._in_the_way(name):
                     await self._settle_one(other)
+            await self._register(name.partition(".")[2])
         except StatusError as refused:
             if self._retry(name):
                 log.warning("definition %s could not be settled, and is tried again: %s", name, refused)
@@ -101,12 +102,27 @@ class Definitions:
         return is_new
 
     def _in_the_way(self, name: str) -> list[str]:
-        group = name.partition(".")[2]
-        return [
-            record.place.name
-            for record in self._registry.store.listed(STORED)
-            if record.place.name.partition(".")[2] == group
-        ]
+        return [record.place.name for record in self._of_group(STORED, name.partition(".")[2])]
+
+    def _of_group(self, stored: str, group: str) -> list[Record]:
+        """Definitions and APIServices say in their names which group they are of."""
+        listed = self._registry.store.listed(stored)
+        return [record for record in listed if record.place.name.partition(".")[2] == group]
+
+    async def _register(self, group: str) -> None:
+        """Each version that definitions of a group serve has its APIService, and none has one longer."""
+        kept = {one.place.name: one for one in self._of_group(api_services.STORED, group)}
+        definitions = [msgspec.json.decode(one.data) for one in self._of_group(STORED, group)]
+        wanted = api_services.of_definitions(definitions)
+        resource = self._registry.resources.builtin(api_services.GROUP, "v1", "apiservices")
+        for name, obj in wanted.items():
+            if name not in kept:
+                body, agent = msgspec.json.encode(obj), "kube-apiserver"
+                made = Ask("create", resource, body=body, content_type="application/json", user_agent=agent)
+                await self._registry.establish(made)
+        for name, record in kept.items():
+            if name not in wanted and api_services.is_of_definitions(msgspec.json.decode(record.data)):
+                await self._registry.delete(Ask("delete", resource, name=name), is_trusted=True)
 
     async def _settle_one(self, name: str) -> bool:
         """Whether the definition is gone."""

@@ -21,6 +21,7 @@ from setpoint.server.registry.patience import TooLong
 from setpoint.server.registry.requests import Ask, WriteOptions
 from setpoint.server.registry.resources import Decoded, Object, Resource
 from setpoint.server.registry.validation.metadata import metadata_errors, metadata_update_errors
+from setpoint.server.registry.volumes import settle_phase
 from setpoint.server.statuses import (
     MODIFIED,
     MOST_TOLD,
@@ -179,6 +180,8 @@ def changing(
     keep_deletion(new, old)
     if resource.qualified == _SIGNING_REQUESTS and ask.subresource:
         settle_conditions(new, old, ask.subresource, now)
+    if resource.qualified == "persistentvolumes" and ask.subresource == "status":
+        settle_phase(new, old, now)
     return new, doubled
 
 

@@ -89,7 +89,7 @@ def carry_over(new: Object, old: Object) -> None:
     if not fresh["uid"]:
         fresh["uid"] = kept["uid"]
     for name in ("creationTimestamp", "generation", "selfLink"):
-        _keep(fresh, kept, name)
+        keep(fresh, kept, name)
 
 
 def keep_deletion(new: Object, old: Object) -> None:
@@ -98,10 +98,11 @@ def keep_deletion(new: Object, old: Object) -> None:
     if "deletionTimestamp" in kept:
         fresh["deletionTimestamp"] = kept["deletionTimestamp"]
     if fresh.get("deletionGracePeriodSeconds") is None:
-        _keep(fresh, kept, "deletionGracePeriodSeconds")
+        keep(fresh, kept, "deletionGracePeriodSeconds")
 
 
-def _keep(fresh: dict[str, Any], kept: dict[str, Any], name: str) -> None:
+def keep(fresh: dict[str, Any], kept: dict[str, Any], name: str) -> None:
+    """As it was; what was not there is not there."""
     if name in kept:
         fresh[name] = kept[name]
     else:

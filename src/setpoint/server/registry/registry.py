@@ -324,10 +324,12 @@ class Registry:
             resource.plural, resource.group, name, prefix="object is being deleted: " if is_going else ""
         )
 
-    def _judge(self, obj: Object, old: Object | None, resource: Resource, warnings: Warnings) -> None:
+    def _judge(
+        self, obj: Object, old: Object | None, resource: Resource, warnings: Warnings, subresource: str = ""
+    ) -> None:
         """Those built-in rules that also hold where nobody else has anything to say."""
         try:
-            judge(resource.stored, obj, old, self.look)
+            judge(resource.stored, obj, old, self.look, subresource)
         except StatusError as refused:
             refused.warnings = (*warnings, *refused.warnings)
             raise
@@ -492,8 +494,8 @@ class Registry:
             if asked is not None:
                 seen = emitted if part is None else part.shown(emitted)
                 more = await self.admission.judged(asked, seen, more)
-            elif not ask.subresource:
-                self._judge(emitted, old, resource, more)
+            else:
+                self._judge(emitted, old, resource, more, ask.subresource)
             keep_times(emitted, old)
             kept = await self._stored(emitted, resource)
             if same(kept, self._before(record, old, resource)):

@@ -30,6 +30,7 @@ _LEFT_OUT = {"resourceVersion", "managedFields", "generation", "uid", "creationT
 _REVISION = "deployment.kubernetes.io/revision"  # how often it has changed, and not how it is
 _ALLOCATED = {"clusterIP", "clusterIPs", "nodePort", "healthCheckNodePort"}
 _IGNORED = {
+    "apiservices.apiregistration.k8s.io",  # made by the server, of what is defined
     "customresourcedefinitions.apiextensions.k8s.io",
     "events",
     "events.events.k8s.io",

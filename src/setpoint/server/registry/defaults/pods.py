@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from setpoint.api.quantity import Quantity
 from setpoint.server.registry.defaults.images import pull_policy
 from setpoint.server.registry.resources import Object
 
@@ -26,8 +25,6 @@ def pod(obj: Object) -> None:
             _requests_from_limits(container)
             if spec.get("hostNetwork"):
                 _host_ports(container)
-    if (spec.get("resources") or {}).get("limits"):
-        _pod_requests(spec)
     if spec.get("enableServiceLinks") is None:
         spec["enableServiceLinks"] = True
     status = obj.get("status")
@@ -175,45 +172,6 @@ def _requests_from_limits(container: Object) -> None:
     limits = resources.get("limits") if resources else None
     if resources and limits:
         resources["requests"] = {**limits, **(resources.get("requests") or {})}
-
-
-def _pod_requests(spec: Object) -> None:
-    """What a pod with limits of its own asks for: what its containers ask for together, else those limits."""
-    own = spec["resources"]
-    asked = dict(own.get("requests") or {})
-    for name in ("cpu", "memory"):
-        together = _together(spec, name)
-        if together is not None:
-            asked.setdefault(name, together)
-    for name, limit in own["limits"].items():
-        if name in ("cpu", "memory") or name.startswith("hugepages-"):
-            asked.setdefault(name, limit)
-    if asked:
-        own["requests"] = asked
-
-
-def _together(spec: Object, name: str) -> str | None:
-    """Containers run at once; those that initialize one after another, beside the sidecars before them."""
-    running: Quantity | None = None
-    peak: Quantity | None = None
-    for container in spec.get("initContainers") or ():
-        one = _asked(container, name)
-        if one is not None and container.get("restartPolicy") == "Always":
-            running = one if running is None else running + one
-        elif one is not None:
-            at_once = one if running is None else running + one
-            peak = at_once if peak is None or at_once > peak else peak
-    for container in spec.get("containers") or ():
-        one = _asked(container, name)
-        if one is not None:
-            running = one if running is None else running + one
-    most = [one for one in (running, peak) if one is not None]
-    return str(max(most)) if most else None
-
-
-def _asked(container: Object, name: str) -> Quantity | None:
-    text = ((container.get("resources") or {}).get("requests") or {}).get(name)
-    return None if text is None else Quantity(text)
 
 
 def _host_ports(container: Object) -> None:

@@ -95,29 +95,6 @@ def excluding(*paths: Sequence[str]) -> Filter:
     return lambda fields: sets.without(fields, roots)
 
 
-def _including(*paths: Sequence[str]) -> Filter:
-    """Leaves only what is at or below these paths; ``*`` is any element."""
-    return lambda fields: _within(fields, paths)
-
-
-def _within(fields: Fields, paths: Sequence[Sequence[str]]) -> Fields:
-    kept: Fields = {}
-    for element, below in fields.items():
-        rests = [path[1:] for path in paths if path[0] in {"*", element[2:]}]
-        if element == sets.SELF or not rests:
-            continue
-        if not all(rests):
-            kept[element] = below
-            continue
-        inside = _within(below, rests)
-        if sets.is_member(below):
-            inside = {sets.SELF: {}, **inside} if inside else {}
-        elif not inside:
-            continue
-        kept[element] = inside
-    return kept
-
-
 def _everything(fields: Fields) -> Fields:
     return fields
 
@@ -129,14 +106,6 @@ _RESETS: Final[Mapping[tuple[str, str, str], Filter]] = {
     ("apps", "Deployment", "status"): excluding(["spec"], ["metadata", "labels"]),
     ("", "Pod", "status"): excluding(
         ["spec"], ["metadata", "deletionTimestamp"], ["metadata", "ownerReferences"]
-    ),
-    ("", "Pod", "ephemeralcontainers"): _including(["spec", "ephemeralContainers"]),
-    ("", "Pod", "resize"): _including(
-        *(
-            ["spec", containers, "*", field]
-            for containers in ("containers", "initContainers")
-            for field in ("resources", "resizePolicy")
-        )
     ),
     ("", "Namespace", "finalize"): _STATUS,
     ("certificates.k8s.io", "CertificateSigningRequest", ""): excluding(["spec"], ["status"]),

@@ -1,9 +1,12 @@
-"""What is wrong with a CertificateSigningRequest, and with approving and answering one."""
+"""What is wrong with a CertificateSigningRequest, with approving and answering one; with bundles of trust."""
 
 from __future__ import annotations
 
 import base64
+import binascii
 import re
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, Final
 
 from setpoint.server.golang import quoted, same
@@ -154,3 +157,90 @@ def check_request_status(new: Object, old: Object, found: Found) -> None:
 
 def check_request_approval(new: Object, old: Object, found: Found) -> None:
     _check_update(new, old, found, approves=True, answers=False)
+
+
+# ── Bundles of trust ────────────────────────────────────────────────────────────────────────────────
+
+_MOST_BUNDLE: Final = 2**20
+_BEGIN, _END, _DASHES = "-----BEGIN ", "-----END ", "-----"
+
+
+def check_bundle(obj: Object, found: Found) -> None:
+    spec = obj.get("spec") or {}
+    _check_bundle_name(obj["metadata"].get("name", ""), spec.get("signerName", ""), found)
+    _check_anchors(spec.get("trustBundle", ""), found)
+
+
+def check_bundle_update(new: Object, old: Object, found: Found) -> None:
+    spec, before = new.get("spec") or {}, old.get("spec") or {}
+    _check_bundle_name(new["metadata"].get("name", ""), spec.get("signerName", ""), found)
+    if spec.get("trustBundle") != before.get("trustBundle"):
+        _check_anchors(spec.get("trustBundle", ""), found)
+    found.unchanged("spec.signerName", spec.get("signerName", ""), before.get("signerName", ""))
+
+
+def _check_bundle_name(name: str, signer: str, found: Found) -> None:
+    """``example.com:signer:name`` where it is of ``example.com/signer``."""
+    if not name:
+        return
+    prefix = f"{signer.replace('/', ':')}:" if signer else ""
+    if not signer and ":" in name:
+        detail = 'ClusterTrustBundle without signer name must not have ":" in its name'
+        found.invalid("metadata.name", name, detail)
+    elif not name.startswith(prefix):
+        detail = f"ClusterTrustBundle for signerName {signer} must be named with prefix {prefix}"
+        found.invalid("metadata.name", name, detail)
+    else:
+        found.told("metadata.name", name, texts.subdomain(name.removeprefix(prefix)))
+    if signer:
+        check_signer(signer, "spec.signerName", found)
+
+
+def _check_anchors(bundle: str, found: Found) -> None:
+    path = "spec.trustBundle"
+    if len(bundle.encode()) > _MOST_BUNDLE:
+        found.too_long(path, _MOST_BUNDLE)
+        return
+    anchors: dict[bytes, list[int]] = {}
+    wrong = []
+    for index, (kind, headed, data) in enumerate(_blocks(bundle)):
+        if detail := _anchor_error(kind, data, is_headed=headed):
+            wrong.append(f"entry {index} {detail}")
+        else:
+            anchors.setdefault(data, []).append(index)
+    if not wrong and not anchors:
+        wrong.append("at least one trust anchor must be provided")
+    elif not wrong:
+        several = (" ".join(map(str, places)) for places in anchors.values() if len(places) > 1)
+        wrong = [f"duplicate trust anchor (indices [{places}])" for places in several]
+    found.told(path, "<value omitted>", wrong)
+
+
+def _anchor_error(kind: str, data: bytes, *, is_headed: bool) -> str:
+    from setpoint.net.tls import is_authority  # noqa: PLC0415 - large, and rarely asked for
+
+    if kind != "CERTIFICATE":
+        return f"has bad block type: {kind}"
+    if is_headed:
+        return "has PEM block headers"
+    try:
+        return "" if is_authority(data) else "does not have the CA bit set"
+    except ValueError:
+        return "does not parse as X.509"
+
+
+def _blocks(text: str) -> Iterator[tuple[str, bool, bytes]]:
+    """The blocks of PEM in a text: what each is, whether it has headers, and its bytes."""
+    kind, lines = "", list[str]()
+    for each in text.splitlines():
+        line = each.rstrip()
+        if line.startswith(_BEGIN) and line.endswith(_DASHES):
+            kind, lines = line[len(_BEGIN) : -len(_DASHES)], []
+        elif kind and line == f"{_END}{kind}{_DASHES}":
+            headers = [one for one in lines if ":" in one]
+            body = "".join(one for one in lines if ":" not in one)
+            with suppress(binascii.Error):  # Go reads on after it
+                yield kind, bool(headers), base64.b64decode(body, validate=True)
+            kind = ""
+        elif kind:
+            lines.append(line)

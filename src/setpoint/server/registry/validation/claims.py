@@ -11,8 +11,6 @@ from setpoint.server.registry.validation.selectors import check_selector
 Json = dict[str, Any]
 ACCESS_MODES: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 VOLUME_MODES: Final = ("Block", "Filesystem")
-# What a claim may be filled from by its older field; the real server drops anything else.
-_SOURCES: Final = (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot"))
 
 
 def check_access_modes(modes: list[str], path: str, found: Found) -> None:
@@ -50,8 +48,6 @@ def _check_sources(spec: Json, path: str, found: Found) -> None:
         if one is None:
             continue
         at, group, kind = f"{path}.{field}", one.get("apiGroup") or "", one.get("kind", "")
-        if field == "dataSource" and (group, kind) not in _SOURCES:
-            continue
         if not one.get("name"):
             found.required(f"{at}.name")
         if not kind:
@@ -61,3 +57,9 @@ def _check_sources(spec: Json, path: str, found: Found) -> None:
             found.invalid(at, kind, detail)
         if group:
             found.told(f"{at}.apiGroup", group, texts.subdomain(group))
+    named = ("apiGroup", "kind", "name")
+    if source is not None and reference is not None:
+        if reference.get("namespace"):
+            found.invalid(path, {}, "may not be specified when dataSourceRef.namespace is specified")
+        elif any(source.get(field) != reference.get(field) for field in named):
+            found.invalid(path, {}, "must match dataSourceRef")

@@ -9,6 +9,7 @@ import base64
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from setpoint.api.selectors import label_value_errors
 from setpoint.server.golang import quoted
 from setpoint.server.registry.resources import Object
 from setpoint.server.registry.validation import texts
@@ -49,6 +50,8 @@ _OLD_VOLUMES: Final = {
     "cephfs": "deprecated in v1.28, non-functional in v1.31+",
     "rbd": "deprecated in v1.28, non-functional in v1.31+",
 }
+_SECCOMP_POD: Final = "seccomp.security.alpha.kubernetes.io/pod"
+_SECCOMP: Final = "container.seccomp.security.alpha.kubernetes.io/"
 _NO_SELECTOR: Final = "a null labelSelector results in matching no pod"
 
 
@@ -76,6 +79,8 @@ def _spec(holder: Json, path: str) -> list[str]:
         for key in spec.get("nodeSelector") or ()
         if key in _OLD_LABELS
     ]
+    affinity = spec.get("affinity") or {}
+    found += _node_affinity(affinity.get("nodeAffinity") or {}, f"{at}.affinity.nodeAffinity")
     for index, one in enumerate(spec.get("topologySpreadConstraints") or ()):
         key, place = one.get("topologyKey"), f"{at}.topologySpreadConstraints[{index}]"
         if key in _OLD_LABELS:
@@ -107,14 +112,54 @@ def _spec(holder: Json, path: str) -> list[str]:
         if not one.get("name")
     ]
     found += _fractions(spec.get("overhead"), f"{at}.overhead")
+    found += _seccomp(spec, _SECCOMP_POD, annotations, path)
     for place, container in _containers(spec, at):
+        found += _seccomp(container, _SECCOMP + container.get("name", ""), annotations, path)
         found += _container(container, place)
     found += _ports(spec, at)
     grace = spec.get("terminationGracePeriodSeconds")
     if grace is not None and grace < 0:
         told = "must be >= 0; negative values are invalid and will be treated as 1"
         found.append(f"{at}.terminationGracePeriodSeconds: {told}")
-    return found + _affinity(spec.get("affinity") or {}, f"{at}.affinity")
+    found += _affinity(affinity, f"{at}.affinity")
+    for index, one in enumerate((spec.get("dnsConfig") or {}).get("nameservers") or ()):
+        found += _address(one, f"{at}.dnsConfig.nameservers[{index}]")
+    for index, alias in enumerate(spec.get("hostAliases") or ()):
+        found += _address(alias.get("ip", ""), f"{at}.hostAliases[{index}].ip")
+    return found
+
+
+def _seccomp(holder: Json, key: str, annotations: Json, path: str) -> list[str]:
+    """Of a pod, or a container, that has its profile where it used to be."""
+    if key not in annotations or (holder.get("securityContext") or {}).get("seccompProfile") is not None:
+        return []
+    told = 'non-functional in v1.27+; use the "seccompProfile" field instead'
+    return [f"{path}metadata.annotations[{key}]: {told}"]
+
+
+def _node_affinity(affinity: Json, path: str) -> list[str]:
+    when = "DuringSchedulingIgnoredDuringExecution"
+    required, preferred = f"required{when}", f"preferred{when}"
+    found = []
+    for index, term in enumerate((affinity.get(required) or {}).get("nodeSelectorTerms") or ()):
+        found += _node_term(term, f"{path}.{required}.nodeSelectorTerms[{index}]")
+    for index, one in enumerate(affinity.get(preferred) or ()):
+        term, at = one.get("preference") or {}, f"{path}.{preferred}[{index}].preference"
+        found += _node_term(term, at, is_judged=True)
+    return found
+
+
+def _node_term(term: Json, path: str, *, is_judged: bool = False) -> list[str]:
+    """``is_judged``: its values, which validation does not look at."""
+    found = []
+    for index, expression in enumerate(term.get("matchExpressions") or ()):
+        key, at = expression.get("key", ""), f"{path}.matchExpressions[{index}]"
+        if key in _OLD_LABELS:
+            found.append(f"{at}.key: {key} is {_OLD_LABELS[key]}")
+        for place, value in enumerate(expression.get("values") or () if is_judged else ()):
+            errors = label_value_errors(value)
+            found += [f"{at}.values[{place}]: {value} is invalid, {told}" for told in errors]
+    return found
 
 
 def _containers(spec: Json, path: str) -> Iterator[tuple[str, Json]]:

@@ -141,26 +141,78 @@ def check_ephemeral_update(new: Object, old: Object, found: Found) -> None:
 
 
 def check_resize(new: Object, old: Object, found: Found) -> None:
-    """What its containers ask for may change, as long as the pod stays of its class."""
+    """What a pod and its containers ask for may change, as long as the pod stays of its class."""
     check_own(new, found)
     spec, before = new["spec"], old["spec"]
-    if qos_class(spec) != qos_class(before):
-        shown = (new.get("status") or {}).get("qosClass", "")
-        found.invalid("spec", shown, "Pod QOS Class may not change as a result of resizing")
-    for index, (one, other) in enumerate(zip(spec["containers"], before["containers"], strict=False)):
-        path = f"spec.containers[{index}].resources"
-        now, then = one.get("resources") or {}, other.get("resources") or {}
-        for side in ("requests", "limits"):
-            if set(then.get(side) or ()) - set(now.get(side) or ()):
-                found.forbidden(f"{path}.{side}", f"resource {side} cannot be removed")
+    status = old.get("status") or {}
+    if (status.get("qosClass") or qos_class(before)) != qos_class(spec):
+        detail = "Pod QOS Class may not change as a result of resizing"
+        found.invalid("spec", status.get("qosClass", ""), detail)
+    _check_resized_whole(spec, before, found)
+    if not _has_same_containers(spec, before, found):
+        return
+    for field in ("initContainers", "containers"):
+        pairs = zip(spec.get(field) or (), before.get(field) or (), strict=True)
+        for index, (one, other) in enumerate(pairs):
+            for side in _lost(one, other):
+                path = f"spec.{field}[{index}].resources.{side}"
+                found.forbidden(path, f"resource {side} cannot be removed")
+    for one, other in zip(spec["containers"], before["containers"], strict=True):
         if not same(_not_resizable(one), _not_resizable(other)):
             found.forbidden("spec", "only cpu and memory resources are mutable")
+    pairs = zip(spec.get("initContainers") or (), before.get("initContainers") or (), strict=True)
+    for index, (one, other) in enumerate(pairs):
+        _check_resized_first(one, other, f"spec.initContainers[{index}]", found)
+
+
+def _check_resized_whole(spec: Json, before: Json, found: Found) -> None:
+    """What all of a pod asks for."""
+    for side in _lost(spec, before):
+        found.forbidden(f"spec.resources.{side}", f"pod-level resource {side} cannot be removed")
+    now, then = (_not_resizable({"resources": one.get("resources")}) for one in (spec, before))
+    if not same(now, then):
+        found.forbidden("spec", "only cpu and memory resources are mutable at pod-level")
+
+
+def _check_resized_first(one: Json, other: Json, path: str, found: Found) -> None:
+    """A container that initializes."""
+    if not same(_not_resizable(one), _not_resizable(other)):
+        detail = "only cpu and memory resources for init or sidecar containers are mutable"
+        found.forbidden(path, detail)
+    if one.get("restartPolicy") == "Always" or same(one, other):
+        return
+    for policy in one.get("resizePolicy") or ():
+        if policy.get("restartPolicy") == "RestartContainer":
+            detail = "non-sidecar init containers with a resize policy of RestartContainer cannot be resized"
+            found.forbidden(path, detail)
+
+
+def _has_same_containers(spec: Json, before: Json, found: Found) -> bool:
+    """Whether all are there, in their order."""
+    is_same = True
+    for field in ("containers", "initContainers"):
+        now, then = ([one.get("name") for one in each.get(field) or ()] for each in (spec, before))
+        if len(now) != len(then):
+            found.forbidden(f"spec.{field}", f"{field} may not be added or removed on resize")
+        for index, name in enumerate(then):
+            if len(now) == len(then) and now[index] != name:
+                path = f"spec.{field}[{index}].name"
+                found.forbidden(path, f"{field} may not be renamed or reordered on resize")
+        is_same = is_same and now == then
+    return is_same
+
+
+def _lost(one: Json, other: Json) -> list[str]:
+    """Of which amounts there is less than there was: not how much, but whether."""
+    now, then = one.get("resources") or {}, other.get("resources") or {}
+    return [side for side in ("requests", "limits") if set(then.get(side) or ()) - set(now.get(side) or ())]
 
 
 def _not_resizable(container: Json) -> Json:
-    kept = {**container, "resources": None}
+    resources = container.get("resources") or {}
+    kept = {**container, "resources": None, "claims": resources.get("claims") or []}
     for side in ("limits", "requests"):
-        amounts = (container.get("resources") or {}).get(side) or {}
+        amounts = resources.get(side) or {}
         kept[side] = {name: value for name, value in amounts.items() if name not in ("cpu", "memory")}
     return kept
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from setpoint.api.selectors import label_key_errors
+from setpoint.server.registry.pods import HUGE, amounts_of, together
 from setpoint.server.registry.resources import Object
 from setpoint.server.registry.validation import internals, texts
 from setpoint.server.registry.validation.containers import (
@@ -113,7 +114,10 @@ def check_spec(spec: Json, path: str, found: Found, *, pod_name: str = "", is_po
         at = f"{path}.ephemeralContainers"
         check_ephemeral_containers(ephemeral, [*containers, *inits], facts, at, found)
     if requirements := spec.get("resources"):
+        if requirements.get("claims") is not None:
+            found.forbidden(f"{path}.resources.claims", "claims may not be set for Resources at pod-level")
         check_requirements(requirements, facts.claims, f"{path}.resources", found, check_pod_name)
+        _check_whole(spec, f"{path}.resources", found)
     if spec.get("hostNetwork"):
         _check_host_ports(containers, f"{path}.containers", found, is_pod=is_pod)
     found.some_of(f"{path}.restartPolicy", spec.get("restartPolicy"), _RESTART_POLICIES)
@@ -164,6 +168,24 @@ def _check_names(spec: Json, path: str, found: Found) -> None:
         check_requirements({"limits": overhead}, ClaimNames(), f"{path}.overhead", found)
     if spec.get("os") is not None:
         _check_os(spec, path, found)
+
+
+def _check_whole(spec: Json, path: str, found: Found) -> None:
+    """What all of a pod asks for is no less than what its containers do."""
+    whole = {side: amounts_of(spec, side) for side in ("requests", "limits")}
+    for name, amount in together(spec, "requests").items():
+        if name in whole["requests"] and amount > whole["requests"][name]:
+            detail = f"must be greater than or equal to aggregate container requests of {amount}"
+            found.invalid(f"{path}.requests[{name}]", str(whole["requests"][name]), detail)
+    for name, amount in together(spec, "limits").items():
+        if name.startswith(HUGE) and name in whole["limits"] and amount > whole["limits"][name]:
+            detail = f"must be greater than or equal to aggregate container limits of {amount}"
+            found.invalid(f"{path}.limits[{name}]", str(whole["limits"][name]), detail)
+    for index, container in enumerate(spec.get("containers") or ()):
+        for name, amount in amounts_of(container, "limits").items():
+            if name in whole["limits"] and amount > whole["limits"][name]:
+                detail = f"must be less than or equal to pod limits of {whole['limits'][name]}"
+                found.invalid(f"{path}.containers[{index}][{name}].limits", str(amount), detail)
 
 
 def _check_claims(claims: list[Json], path: str, found: Found) -> None:

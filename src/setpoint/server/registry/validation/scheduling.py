@@ -73,9 +73,7 @@ def _check_label_keys(term: Json, path: str, found: Found) -> None:
 
 
 def _check_named_twice(matched: list[str], selector: Json, path: str, found: Found) -> None:
-    places: dict[str, int] = {}
-    for index, key in enumerate(matched):
-        places.setdefault(key, index)
+    places = {key: index for index, key in enumerate(matched)}
     seen = set(selector.get("matchLabels") or {})
     for expression in selector.get("matchExpressions") or ():
         key = expression.get("key", "")

@@ -25,6 +25,7 @@ from setpoint.server.registry.validation import (
     pods,
     policy,
     rbac,
+    registered,
     services,
     storage,
     workloads,
@@ -89,6 +90,11 @@ _NEW: Final[dict[tuple[str, str], Check]] = {
     (_ADMISSION, "MutatingAdmissionPolicyBinding"): admission_policies.check_mutating_binding,
     ("coordination.k8s.io", "Lease"): config.check_lease,
     ("certificates.k8s.io", "CertificateSigningRequest"): certificates.check_request,
+    ("certificates.k8s.io", "ClusterTrustBundle"): certificates.check_bundle,
+    ("apiregistration.k8s.io", "APIService"): registered.check_api_service,
+    (_NETWORKING, "IPAddress"): registered.check_address,
+    (_NETWORKING, "ServiceCIDR"): registered.check_range,
+    ("storagemigration.k8s.io", "StorageVersionMigration"): registered.check_migration,
     ("node.k8s.io", "RuntimeClass"): config.check_runtime_class,
 }
 
@@ -151,6 +157,11 @@ _CHANGED: Final[dict[tuple[str, str, str], Compare]] = {
     ("certificates.k8s.io", "CertificateSigningRequest", ""): certificates.check_request_update,
     ("certificates.k8s.io", "CertificateSigningRequest", "status"): certificates.check_request_status,
     ("certificates.k8s.io", "CertificateSigningRequest", "approval"): certificates.check_request_approval,
+    ("certificates.k8s.io", "ClusterTrustBundle", ""): certificates.check_bundle_update,
+    ("apiregistration.k8s.io", "APIService", "status"): registered.check_api_service_status,
+    (_NETWORKING, "IPAddress", ""): registered.check_address_update,
+    (_NETWORKING, "ServiceCIDR", ""): registered.check_range_update,
+    ("storagemigration.k8s.io", "StorageVersionMigration", ""): registered.check_migration_update,
     ("node.k8s.io", "RuntimeClass", ""): config.check_runtime_class_update,
 }
 _WHOLE: Final = ("", "scale")  # what is changed there is the object itself
