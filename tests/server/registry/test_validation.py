@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 from typing import Any
 
 import pytest
@@ -48,11 +49,18 @@ DIFFERENT: dict[tuple[str, str], str] = {
 }
 
 
+class Above(random.Random):
+    """Gives a Service that asks for no address one that no case asks for."""
+
+    def randrange(self, start: int, stop: int | None = None, step: int = 1) -> int:
+        return super().randrange(max(start, 100), stop, step)
+
+
 class Asking:
     """A registry of its own, in which every kind's right object is made when it is first needed."""
 
     def __init__(self) -> None:
-        self.resources = Resources(builtin_resources(Allocations()))
+        self.resources = Resources(builtin_resources(Allocations(source=Above())))
         self.registry = Registry(MemoryStore(), self.resources, clock=SystemClock())
         self._there: dict[str, Object] = {}
 
