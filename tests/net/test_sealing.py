@@ -279,10 +279,11 @@ has_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="there 
 @has_openssl
 async def test_new_keys_are_agreed_on_between_two_requests(tmp_path: Path) -> None:
     async with openssl_server("-tls1_3", tmp_path) as (server, port), to(port) as transport:
-        for number in (1, 2, 3):
+        for number in (1, 2, 3, 4):
             asking = asyncio.ensure_future(whole(transport, get()))
             await server.shows(b"GET / HTTP", number)
-            await server.shows(b"<<< TLS 1.3, Handshake [length 0005], KeyUpdate", number - 1)
+            # What was asked for before the last answer is agreed to by now; what came after it, perhaps not.
+            await server.shows(b"<<< TLS 1.3, Handshake [length 0005], KeyUpdate", number - 2)
             await server.say(OK)
             assert await asking == b"ok"
             await server.say(b"K\n")
