@@ -371,6 +371,9 @@ class _Proof:
     def _can(self, plan: Plan) -> bool:
         missing = [why for why in map(why_not, plan.faults) if why is not None]
         self.report.skipped.update(missing)
+        never = [SKIPPED[fault.id] for fault in plan.faults if fault.id in SKIPPED]
+        if never and len(plan.faults) > 1:
+            self.report.skipped[plan.id] = never[0]  # of a pair, what one of them lacks
         return not missing
 
     async def _try(self, ground: Ground, plan: Plan, *, twice: bool = False) -> None:
