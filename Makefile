@@ -7,10 +7,10 @@ CORES  := --numprocesses auto --maxprocesses 4 --dist loadfile
 LOCK   := --quiet --universal --python-version 3.11 --generate-hashes --custom-compile-command 'make lock' --output-file
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup check format test kube conformance bench wheel models facts prove soak fuzz suites lock clean
+.PHONY: help demo setup check format test test-all kube conformance bench wheel models facts prove soak fuzz suites lock clean
 
 help:  ## list the verbs
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
 
 demo:  ## watch an operator at work, in a cluster in one process; then try it yourself
 	@$(MAKE) --no-print-directory $$(test -e $(VENV)/.ready && echo setup || echo $(VENV)/.runs)
@@ -42,7 +42,11 @@ format: setup  ## let ruff put the code in order
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-test: setup  ## everything that needs no cluster and no Go
+test: setup  ## the tests that find most, in a few minutes; without a cluster or Go
+	$(BIN)/pytest $(CORES) tests --ignore=tests/conformance --ignore=tests/outside -m "not slow"
+	$(BIN)/pytest --numprocesses 4 --dist loadfile tests/conformance --server setpoint -m "not slow"  # they wait more than they compute
+
+test-all: setup  ## every test that needs no cluster and no Go
 	$(BIN)/pytest $(CORES) tests --ignore=tests/conformance --ignore=tests/outside
 	$(BIN)/pytest $(CORES) tests/conformance --server setpoint -m "not slow"
 	$(BIN)/pytest $(CORES) tests/conformance --server memory -m "not slow"

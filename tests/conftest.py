@@ -7,6 +7,9 @@ Four promises:
 3. It fails if it leaves a task running behind it: every task has a parent.
 4. It fails if the loop reported an error that nobody awaited (a task's lost exception, a failed callback).
 
+``@pytest.mark.slow`` marks a test that takes seconds and whose promise a quicker test guards as well, if
+less thoroughly: ``make test`` leaves it out, ``make test-all`` and CI run it.
+
 Never-awaited coroutines and unclosed resources are warnings, and warnings are errors (pyproject.toml).
 """
 
@@ -32,6 +35,7 @@ settings.load_profile("setpoint")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "slow: takes seconds; left out by make test, run by make test-all")
     config.addinivalue_line("markers", "virtual_time: waits take no time (for tests without sockets)")
     config.addinivalue_line("markers", "deadline(seconds): how long this async test may take; 60 unless told")
 

@@ -31,6 +31,7 @@ def test_what_a_page_shows_without_a_server_runs(page: Path) -> None:
             exec(block.compile(), names)
 
 
+@pytest.mark.slow
 def test_what_survives_by_the_page_of_the_proof_does() -> None:
     names: dict[str, Any] = {"__name__": "proof"}
     for block in blocks(ROOT / "docs" / "proof.md"):
@@ -40,6 +41,7 @@ def test_what_survives_by_the_page_of_the_proof_does() -> None:
     names["test_nothing_is_left_outside"]()
 
 
+@pytest.mark.slow
 def test_every_program_in_the_docs_passes_mypy_strict(tmp_path: Path) -> None:
     for page in PAGES:
         (tmp_path / f"{page.stem.lower()}_page.py").write_text(program(page))

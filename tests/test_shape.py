@@ -236,9 +236,10 @@ def theirs(file: Path) -> set[str]:
     return tops - {"setpoint"} - sys.stdlib_module_names - {"annotationlib"}  # that one since Python 3.14
 
 
-def doors() -> list[Path]:
+@cache
+def doors() -> tuple[Path, ...]:
     """The ``__init__.py`` of each part, and the front door."""
-    return [file for file in files() if file.name == "__init__.py" and not is_generated(file)]
+    return tuple(file for file in files() if file.name == "__init__.py" and not is_generated(file))
 
 
 # Who imports whom.

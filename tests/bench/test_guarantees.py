@@ -28,6 +28,7 @@ COSTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("guarantee", GUARANTEES, ids=lambda guarantee: guarantee.name)
 def test_a_guarantee_costs_no_more_requests_than_are_known(guarantee: Guarantee) -> None:
     ours, yardstick = found(guarantee, is_on=True), found(guarantee, is_on=False)

@@ -178,6 +178,7 @@ name: str | None = Model().metadata.name
 """
 
 
+@pytest.mark.slow
 def test_the_models_pass_a_strict_type_check(package: str, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)
     command = [

@@ -22,6 +22,7 @@ def operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cats.py"
 
 
+@pytest.mark.slow
 def test_an_operator_that_survives_is_told_so(operator: Path) -> None:
     operator.write_text(OPERATOR.replace("REMEMBERS", "False"))
     ran = invoke("prove", str(operator), "--only", "E2", "--budget", "20s")
@@ -47,6 +48,7 @@ def test_what_fails_is_told_kept_and_can_be_replayed(operator: Path, tmp_path: P
     assert "FAIL O3" in again.output
 
 
+@pytest.mark.slow
 def test_what_fails_is_kept_as_a_test_that_fails_until_the_operator_is_mended(
     operator: Path, tmp_path: Path
 ) -> None:

@@ -73,6 +73,7 @@ async def test_it_serves_what_its_kubeconfig_leads_to() -> None:
     assert not server.kubeconfig.exists(), "what was in memory is gone, and so is the way to it"
 
 
+@pytest.mark.slow
 async def test_what_is_in_a_directory_outlives_the_process(tmp_path: Path) -> None:
     data = tmp_path / "cluster"
     with up("--data", str(data)) as server:
@@ -92,6 +93,7 @@ async def test_what_is_in_a_directory_outlives_the_process(tmp_path: Path) -> No
             assert (await Asking(transport)("GET", f"{MAPS}/a", headers=headers)).status == 200
 
 
+@pytest.mark.slow
 def test_a_port_that_is_taken_is_told_in_a_sentence() -> None:
     with up() as server:
         second = start("--port", server.url.rpartition(":")[2])

@@ -29,7 +29,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "slow: takes more than a few seconds")
     config.addinivalue_line("markers", "needs(what): only the real control plane has it")
 
 

@@ -14,7 +14,7 @@ from tests.server.test_fuzz import BARS
 from tests.server.test_limits import definition
 
 
-@pytest.mark.parametrize("seed", ["a", "b"])
+@pytest.mark.parametrize("seed", ["a", pytest.param("b", marks=pytest.mark.slow)])
 async def test_whatever_is_asked_by_chance_is_answered_as_kubernetes_answers(seed: str) -> None:
     findings = Findings()
     await Round(seed, findings).run(requests=700, connections=60, values=100)

@@ -13,8 +13,14 @@ from tests.mutants.operators import cloud
 from tests.mutants.sole import CLASSES, EVERY, ORACLES, killers, mutant_of, others, tried
 from tests.mutants.table import row
 
+# One mutant of each oracle is quick enough for every run; the others take two minutes together.
+_ROWS = [
+    pytest.param(mutant, id=str(mutant), marks=() if mutant.number in ORACLES.values() else pytest.mark.slow)
+    for mutant in ALL
+]
 
-@pytest.mark.parametrize("mutant", ALL, ids=str)
+
+@pytest.mark.parametrize("mutant", _ROWS)
 def test_the_mutant_is_killed_and_its_twin_lives(mutant: Mutant) -> None:
     found = row(mutant, most_plans=8)  # all of them: make prove
     assert not found.killed.broken, found.killed
@@ -23,6 +29,7 @@ def test_the_mutant_is_killed_and_its_twin_lives(mutant: Mutant) -> None:
     assert not found.killed.inconclusive, "a fault that does not strike proves nothing"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", ["20", "21"])
 def test_what_depends_on_the_way_is_found_by_what_a_user_does_where_nobody_says(number: str) -> None:
     mutant = mutant_of(number)
@@ -36,6 +43,7 @@ def test_what_depends_on_the_way_is_found_by_what_a_user_does_where_nobody_says(
 # Of what is dropped, the nearest relatives are tried, a plan of each; ``make prove`` tries all, and more.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dropped", CLASSES)
 def test_without_the_class_of_faults_its_mutant_lives(dropped: str) -> None:
     mutant = mutant_of(CLASSES[dropped])
@@ -46,6 +54,7 @@ def test_without_the_class_of_faults_its_mutant_lives(dropped: str) -> None:
     assert found == {}, f"{dropped} is not needed to find that {mutant.bug}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("oracle", ORACLES)
 def test_without_the_oracle_its_mutant_lives(oracle: str) -> None:
     mutant = mutant_of(ORACLES[oracle])

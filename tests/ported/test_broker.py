@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from setpoint.testing.proof.plans import Change, Create, Delete, Step
 from setpoint.testing.proof.prove import prove
 from setpoint.testing.proof.report import Report
@@ -30,11 +32,13 @@ def proven(mistake: Mistake, *only: str, **how: int) -> Report:
     )
 
 
+@pytest.mark.slow
 def test_the_broker_survives() -> None:
     report = proven("", most_of_class=1)  # of every class there is
     assert report.is_good, str(report)
 
 
+@pytest.mark.slow
 def test_claims_grow_though_the_operator_crashed_before_it_changed_them() -> None:
     """rabbitmq/cluster-operator#782"""
     report = proven("by_template", "E2", most_plans=12)
@@ -42,6 +46,7 @@ def test_claims_grow_though_the_operator_crashed_before_it_changed_them() -> Non
     assert "persistentvolumeclaims default/data-b-0" in str(report.failures[0].first), str(report)
 
 
+@pytest.mark.slow
 def test_an_old_view_of_the_size_deletes_nothing_even_if_it_is_believed() -> None:
     """rabbitmq/cluster-operator#653, from which the runtime's look at the live object keeps it."""
     report = proven("any_difference", "V9", most_plans=20)

@@ -58,11 +58,13 @@ def proven(mistake: Mistake, *only: str, most_of_class: int | None = None) -> Re
     )
 
 
+@pytest.mark.slow
 def test_the_timetable_survives() -> None:
     report = proven("", "E1", "E2", "E3", "E4", "E7", "V1", "V2", "V3", "V6", "I1", "S1", most_of_class=2)
     assert report.is_good, str(report)
 
 
+@pytest.mark.slow
 def test_a_job_that_was_made_before_a_crash_is_no_failure() -> None:
     """kubernetes/kubernetes#120649"""
     report = proven("already_exists", "E2")
@@ -70,6 +72,7 @@ def test_a_job_that_was_made_before_a_crash_is_no_failure() -> None:
     assert f"create jobs.batch default/{JOB}" in str(report.failures[0].plan)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kills", ["V2"])
 def test_a_job_that_was_gone_before_it_was_seen_to_end_blocks_nothing(kills: str) -> None:
     """kubernetes/kubernetes#37957"""

@@ -432,6 +432,7 @@ def _bent(draw: st.DrawFn) -> Callable[[Json], Json]:
     return bend
 
 
+@pytest.mark.slow
 @often(200)
 @given(answer=_answers, bend=st.one_of(st.none(), _bent()), is_written=st.booleans())
 def test_whatever_a_webhook_answers_of_a_conversion_what_is_stored_stays_whole(

@@ -541,6 +541,7 @@ async def test_a_host_that_is_not_ours_is_refused() -> None:
             assert (await ask.get("/api", Host=host)).status == 200, host
 
 
+@pytest.mark.slow
 async def test_ten_thousand_bad_requests_leave_nothing_behind() -> None:
     async with asking() as ask:
 

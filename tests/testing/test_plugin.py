@@ -37,6 +37,7 @@ OPERATOR = """
 """
 
 
+@pytest.mark.slow
 def test_every_fixture_does_what_the_page_says(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(program(PAGE))
     (manifest,) = re.findall(r"```yaml\n# greeting.yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)

@@ -358,6 +358,7 @@ def test_paths_are_written_out_only_for_what_is_told(monkeypatch: pytest.MonkeyP
     assert len(written) < 20
 
 
+@pytest.mark.slow
 def test_what_fits_is_taken_however_much_would_be_wrong_with_it_otherwise() -> None:
     dates = lists({"type": "string", "format": "date"})
     wrong = [f"n{place}" for place in range(MOST // 100 + 1)]
@@ -503,6 +504,7 @@ def test_as_many_managers_as_a_body_allows_are_folded_in_time() -> None:
     assert len(ancient["fieldsV1"]["f:data"]) == MANY - MOST_UPDATERS + 1
 
 
+@pytest.mark.slow
 def test_what_many_appliers_claim_is_gathered_in_time() -> None:
     managers = [entry(name, "Apply", {"f:data": {f"f:{name}": {}}}) for name in NAMES]
     mine = entry("m", "Apply", {"f:data": {"f:mine": {}}})
@@ -547,6 +549,7 @@ def test_elements_of_a_set_are_put_in_order_however_long_they_are() -> None:
     assert list(ordered(fields)) == ['v:"b"', f'v:"{long}a"', f'v:"{long}b"']
 
 
+@pytest.mark.slow
 def test_what_as_many_containers_as_a_body_allows_ask_for_is_added_up_in_time() -> None:
     def containers(**more: str) -> list[Object]:
         return [

@@ -31,6 +31,7 @@ def deployment(name: str) -> Deployment:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.cluster(controllers=True)
 def test_deployments_make_pods_and_jobs_complete(cluster: Lab) -> None:
     cluster.create(deployment("web"))
@@ -67,6 +68,7 @@ async def web(widget: Widget, ctx: Context) -> None:
     widget.status.count = (found.status and found.status.available_replicas) or 0
 
 
+@pytest.mark.slow
 def test_an_operator_is_proven_with_them() -> None:
     def make() -> Operator:
         operator = Operator("widgets")

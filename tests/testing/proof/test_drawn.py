@@ -71,6 +71,7 @@ def test_the_same_seed_draws_the_same_plans_and_another_draws_others() -> None:
     assert drawn(10, seed=1) != plans[:10]
 
 
+@pytest.mark.slow
 def test_another_process_draws_the_same_whatever_it_has_read_and_writes_nothing(tmp_path: Path) -> None:
     numbers = ", ".join(map(str, range(300)))  # Hypothesis likes the numbers that code has in it
     (tmp_path / "read").mkdir()
@@ -117,6 +118,7 @@ def _lateness(plan: Plan) -> int:
     return sum(fault.at.nth for fault in plan.faults)
 
 
+@pytest.mark.slow
 def test_for_what_did_not_strike_another_is_drawn_also_where_nothing_does() -> None:
     drawn(5 * ROUND, outcomes=lambda _plan: None)
 
@@ -175,6 +177,7 @@ def tiny(source: random.Random) -> Callable[[], Operator]:
     return lambda: operator_of(reconcile, clean_up if is_outside else None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_what_is_drawn_is_the_same_twice_and_accuses_no_operator_without_mistakes(
     seed: int, monkeypatch: pytest.MonkeyPatch

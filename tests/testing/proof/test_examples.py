@@ -38,12 +38,14 @@ def operator_of(folder: str, monkeypatch: pytest.MonkeyPatch) -> Any:
     return __import__(folder).operator
 
 
+@pytest.mark.slow
 def test_the_webapp_survives(monkeypatch: pytest.MonkeyPatch) -> None:
     report = prove(operator_of("webapp", monkeypatch), **HOW)
     print(report)  # noqa: T201 - what came of it, with -s
     assert report.is_good, report
 
 
+@pytest.mark.slow
 def test_the_database_survives(monkeypatch: pytest.MonkeyPatch) -> None:
     report = prove(
         operator_of("database", monkeypatch),
@@ -56,6 +58,7 @@ def test_the_database_survives(monkeypatch: pytest.MonkeyPatch) -> None:
     assert report.is_good, report
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "page", [ROOT / "docs" / "proof.md", EXAMPLES / "README.md"], ids=lambda page: page.name
 )

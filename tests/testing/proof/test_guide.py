@@ -19,6 +19,7 @@ def shown_by(page: str) -> dict[str, Any]:
     return names
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "how", [{"only": ["V9"], "is_exhaustive": True}, {"most_of_class": 2}], ids=["the past", "every class"]
 )

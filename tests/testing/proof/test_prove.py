@@ -39,6 +39,7 @@ async def right(widget: Widget, ctx: Context) -> None:
 STRUCK = Plan(mutant("04").steps, (Refuse(at=At("apply configmaps default/w"), code=409),))
 
 
+@pytest.mark.slow
 def test_an_operator_as_the_guide_has_it_survives_the_steps_made_from_its_schema() -> None:
     report = prove(lambda: operator_of(right), budget=60, most_plans=60)
     assert report.is_good, report
@@ -67,6 +68,7 @@ def test_an_operator_that_reads_the_machines_clock_is_told_so() -> None:
     assert "ctx.now()" in report.broken[0]
 
 
+@pytest.mark.slow
 def test_what_the_operator_draws_by_chance_is_no_difference() -> None:
     import secrets
 
@@ -81,6 +83,7 @@ def test_what_the_operator_draws_by_chance_is_no_difference() -> None:
     assert report.is_good, report
 
 
+@pytest.mark.slow
 def test_an_operator_that_never_comes_to_rest_is_told_so_at_once() -> None:
     async def fails(widget: Widget, ctx: Context) -> None:
         del widget, ctx
@@ -114,6 +117,7 @@ def test_a_class_or_an_oracle_that_there_is_none_of_is_refused_and_those_there_a
     assert set(CLASSES) == {*EVERY, "chance"}
 
 
+@pytest.mark.slow
 def test_a_warning_hides_nothing_of_its_cell_and_does_not_end_the_proof() -> None:
     found = mutant("04")
     report = prove(found.mutant, steps=found.steps, only=["V9"], most_failures=1, shrink=False)
@@ -165,6 +169,7 @@ def test_an_error_that_only_sounds_like_a_mistake_is_none() -> None:
     assert report.is_good, report
 
 
+@pytest.mark.slow
 def test_an_object_that_cannot_be_made_again_is_not_blamed_on_the_schema() -> None:
     async def stuck(widget: Widget, ctx: Context) -> None:
         del widget, ctx
@@ -176,6 +181,7 @@ def test_an_object_that_cannot_be_made_again_is_not_blamed_on_the_schema() -> No
     assert len([step for step in report.steps if isinstance(step, Delete) and step.kind == "Widget"]) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verify", [False, None, True])
 def test_an_operator_with_effects_outside_survives_the_past_unless_it_believes_the_cache(
     verify: bool | None,
@@ -248,6 +254,7 @@ def test_what_can_be_read_only_once_is_read_by_all_who_need_it() -> None:
 # ---- what Hypothesis draws
 
 
+@pytest.mark.slow
 def test_when_all_else_is_through_plans_are_drawn_until_enough_is_tried(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -272,6 +279,7 @@ def test_when_all_else_is_through_plans_are_drawn_until_enough_is_tried(
     )
 
 
+@pytest.mark.slow
 def test_what_has_failed_alone_is_not_found_again_together_with_other_faults() -> None:
     async def swallows(widget: Widget, ctx: Context) -> None:
         with suppress(ApiError):
@@ -291,6 +299,7 @@ def test_what_has_failed_alone_is_not_found_again_together_with_other_faults() -
     assert [plan for plan in failed[1:] if cell_of(failed[0]) in cells_of(plan)] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bounded", [{"most_of_class": 1}, {"is_exhaustive": True}])
 def test_who_asks_for_chance_and_for_an_end_is_told_that_nothing_is_drawn(bounded: dict[str, Any]) -> None:
     found = mutant("04")
@@ -313,6 +322,7 @@ def test_in_a_test_of_hypothesis_nothing_is_drawn_and_that_is_told() -> None:
     assert "use Trial there" in reports[0].skipped["chance"]
 
 
+@pytest.mark.slow
 def test_what_is_drawn_and_fails_is_made_small() -> None:
     found = mutant("04")
     report = prove(found.mutant, steps=found.steps, only=["chance"], budget=600, most_failures=1)
@@ -322,6 +332,7 @@ def test_what_is_drawn_and_fails_is_made_small() -> None:
     assert replay(found.mutant, failure.plan).alarms[0].first.oracle == failure.first.oracle
 
 
+@pytest.mark.slow
 def test_no_plan_is_drawn_when_the_budget_is_spent_or_only_classes_are_asked_for() -> None:
     steps = mutant("04").steps
     assert prove(mutant("04").twin, steps=steps, only=["chance"], budget=0.0).plans == 0

@@ -148,6 +148,7 @@ def test_a_class_of_which_some_plans_were_tried_is_not_told_last() -> None:
     assert str(report).splitlines()[-1] == "1 of 1 single-fault plans tried; open cells: E1 1 of 2"
 
 
+@pytest.mark.slow
 def test_plans_that_were_tried_are_counted_as_those_that_there_are() -> None:
     assert 0 < found().tried <= found().total
     assert not found().untried

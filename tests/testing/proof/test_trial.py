@@ -20,6 +20,7 @@ few = settings(
 )
 
 
+@pytest.mark.slow
 def test_an_operator_that_survives_survives_what_is_drawn() -> None:
     trial = Trial(lambda: marked_before(wrong=False), clouds=[cloud])
 
@@ -33,6 +34,7 @@ def test_an_operator_that_survives_survives_what_is_drawn() -> None:
     survives()
 
 
+@pytest.mark.slow
 def test_what_does_not_survive_is_made_small() -> None:
     trial = Trial(lambda: in_memory(wrong=True))
 
@@ -69,6 +71,7 @@ def test_lives_are_drawn_from_the_schema() -> None:
     assert sorts == {Create, Change, Delete, Pass}
 
 
+@pytest.mark.slow
 def test_a_life_alone_shows_what_depends_on_the_way() -> None:
     trial = Trial(lambda: prunes(wrong=True))
 

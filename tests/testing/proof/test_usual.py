@@ -74,6 +74,7 @@ def test_of_several_kinds_each_has_its_life_within_that_of_the_one_before() -> N
     ]
 
 
+@pytest.mark.slow
 def test_a_mistake_with_the_second_kind_is_found_and_who_makes_none_is_left_alone() -> None:
     report = prove(lambda: two_kinds(wrong=True), only=["E3"], budget=600, most_failures=1, shrink=False)
     assert "sample-2" in str(report.alarms[0].first), report
@@ -116,6 +117,7 @@ async def unchangeable(gadget: Gadget, ctx: Context) -> None:
         raise TypeError("size cannot be changed")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("reconcile", "clean_up"), [(misspelled, None), (idle, misspelled), (unchangeable, None)]
 )
