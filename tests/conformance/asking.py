@@ -297,6 +297,8 @@ class Canonical:
 
     def _is_asked(self, text: str) -> bool:
         """Whether the script itself says it, as a whole: 10.0.0.25 is not in 10.0.0.255."""
+        if text not in self._asked:  # most are not, and this is 100 times as fast as the search
+            return False
         return re.search(rf"(?<![0-9A-Za-z]){re.escape(text)}(?![0-9A-Za-z])", self._asked) is not None
 
     def answer(self, status: int, headers: http.client.HTTPMessage, body: Json, step: Step) -> Answer:

@@ -410,6 +410,11 @@ class Webhooks:
             self._asked[path] = [one for one in found if _namespace(one) != namespace]
             return told
 
+    def forget(self) -> None:
+        """Drop what no script has compared: another run begins without it."""
+        with self._lock:
+            self._asked.clear()
+
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         remember = self._remember
 

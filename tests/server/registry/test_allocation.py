@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from setpoint.server.registry.allocation import Allocations, carry_over, fill
+from setpoint.server.registry.allocation import DYNAMIC_PORTS, Allocations, carry_over, fill
 from setpoint.server.statuses import StatusError
 
 Object = dict[str, Any]
@@ -203,3 +203,25 @@ def test_a_field_that_was_filled_in_stands_where_the_type_has_it() -> None:
         "ipFamilies",
         "ipFamilyPolicy",
     ]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_who_asks_for_no_address_gets_one_of_the_static_band_only_when_all_others_are_taken(
+    seed: int,
+) -> None:
+    allocated = Allocations("10.0.0.0/24", random.Random(seed))
+    given = []
+    for index in range(254):
+        made = service(f"s{index}")
+        allocated.reserve(made, None)
+        given.append(int(made["spec"]["clusterIP"].rpartition(".")[2]))
+    assert sorted(given[:238]) == list(range(17, 255))
+    assert sorted(given[238:]) == list(range(1, 17))
+
+
+def test_who_asks_for_no_port_gets_one_of_the_dynamic_band() -> None:
+    allocated = allocations()
+    for index in range(200):
+        made = service(f"s{index}", type="NodePort", clusterIP="None" if index else "")
+        allocated.reserve(made, None)
+        assert made["spec"]["ports"][0]["nodePort"] in DYNAMIC_PORTS

@@ -21,8 +21,9 @@ from setpoint.server.registry.validation.services import is_external, needs_heal
 from setpoint.server.statuses import FieldError, StatusError, internal, invalid
 
 Json = dict[str, Any]
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _NODE_PORTS: Final = range(30000, 32768)
-_FIRST_GIVEN: Final = _NODE_PORTS.start + 86
+DYNAMIC_PORTS: Final = range(_NODE_PORTS.start + 86, _NODE_PORTS.stop)  # given to who asks for none
 _TAKEN: Final = "provided port is already allocated"
 _OUTSIDE: Final = (
     "provided port is not in the valid range. The range of valid ports is "
@@ -133,6 +134,16 @@ def _drop(new: Object, old: Object) -> None:
 # ── Handing out ─────────────────────────────────────────────────────────────────────────────────────
 
 
+def dynamic_offsets(network: Network) -> range:
+    """Where in the range the addresses begin and end that are given to who asks for none.
+
+    Those below are left to who asks for one (KEP-3070), as long as there are others.
+    """
+    size = network.num_addresses
+    lowest = min(max(16, size // 16), 256) + 1
+    return range(lowest if lowest < size - 1 else 2, size - 1)
+
+
 class Allocations:
     """The addresses and node ports of Services."""
 
@@ -227,14 +238,12 @@ class Allocations:
             raise _refused(service, "spec.clusterIPs", shown, f"failed to allocate IP {wanted}: {told}")
 
     def _free_address(self, service: Object) -> str:
-        base, size = int(self._network.network_address), self._network.num_addresses
-        lowest = min(max(16, size // 16), 256) + 1  # those below are left to who asks for one
+        base, offsets = int(self._network.network_address), dynamic_offsets(self._network)
         for _ in range(64):
-            offset = self._random.randrange(lowest if lowest < size - 1 else 2, size - 1)
-            found = str(ipaddress.ip_address(base + offset))
+            found = str(ipaddress.ip_address(base + self._random.choice(offsets)))
             if found not in self._addresses:
                 return found
-        for offset in range(1, size - 1):
+        for offset in (*offsets, *range(1, offsets.start)):
             found = str(ipaddress.ip_address(base + offset))
             if found not in self._addresses:
                 return found
@@ -283,7 +292,7 @@ class Allocations:
         if not free:
             raise internal("failed to allocate a nodePort: range is full")
         # Those below are left to who asks for one, as long as there are others.
-        return self._random.choice([one for one in free if one >= _FIRST_GIVEN] or free)
+        return self._random.choice([one for one in free if one in DYNAMIC_PORTS] or free)
 
 
 def _refused(service: Object, path: str, value: Any, told: str) -> StatusError:
