@@ -1,7 +1,7 @@
-"""How Go prints a value: the texts of refusals quote values, and clients compare texts.
+"""How Go prints and parses a value: the texts of refusals quote values, and clients compare texts.
 
 Promises: ``quoted`` prints as ``%q``, ``printed`` as ``%v`` and ``encoded`` as ``json.Marshal`` does;
-``valid_text`` is text that can be written at all.
+``parse_int`` takes what ``strconv.ParseInt`` takes; ``valid_text`` is text that can be written at all.
 Not here: which value is printed where (``statuses.py`` and the registry).
 """
 
@@ -26,6 +26,8 @@ _ESCAPES: Final = {
     '"': '\\"',
 }
 _HALVES: Final = re.compile("[\ud800-\udfff]")  # of a character; and bytes that were no text
+_INT: Final = re.compile(r"[+-]?[0-9]+")
+_MAX_DIGITS: Final = 20  # of 64 bits
 # json.Marshal writes these so that a page may hold them
 _HTML: Final = ((b"&", b"\\u0026"), (b"<", b"\\u003c"), (b">", b"\\u003e"))
 
@@ -137,6 +139,22 @@ def same(one: Any, other: Any) -> bool:
     if type(one) is list:
         return len(one) == len(other) and all(map(same, one, other))
     return bool(one == other)
+
+
+def parse_int(text: str, bits: int = 64, *, function: str = "ParseInt") -> int:
+    """``strconv.ParseInt(text, 10, bits)``.  Raises ``ValueError`` in Go's words.
+
+    Python's ``int`` also takes underscores, spaces and the digits of every script, and is slow with many.
+    """
+    if _INT.fullmatch(text) is None:
+        raise ValueError(f"strconv.{function}: parsing {quoted(text)}: invalid syntax")
+    digits = text.lstrip("+-0")
+    number = int(digits or "0") if len(digits) <= _MAX_DIGITS else 2**64
+    if text[0] == "-":
+        number = -number
+    if not -(2 ** (bits - 1)) <= number < 2 ** (bits - 1):
+        raise ValueError(f"strconv.{function}: parsing {quoted(text)}: value out of range")
+    return number
 
 
 def valid_text(text: str) -> str:

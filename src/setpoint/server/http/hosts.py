@@ -50,4 +50,4 @@ def _without_port(host: str) -> str:
     if host.startswith("["):
         return host[1:].partition("]")[0]
     name, separator, port = host.rpartition(":")
-    return name if separator and port.isdigit() else host
+    return name if separator and port.isascii() and port.isdigit() else host

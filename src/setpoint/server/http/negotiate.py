@@ -9,6 +9,7 @@ Pure, and asked for every request: answers are kept by the text that led to them
 
 from __future__ import annotations
 
+import re
 from typing import Final, Literal, NamedTuple
 
 from setpoint.server.statuses import StatusError, not_acceptable
@@ -26,6 +27,7 @@ _KINDS: Final[dict[str, As]] = {
 _VERSIONS: Final = ("v1", "v1beta1")
 _AVAILABLE: Final = (JSON, YAML, _PROTOBUF)
 _STREAMED: Final = (f"{JSON};stream=watch", f"{_PROTOBUF};stream=watch")
+_WEIGHT: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{0,9})?")
 _MOST_KEPT: Final = 1000
 _LONGEST_KEPT: Final = 1000  # characters
 
@@ -130,10 +132,8 @@ def _clauses(accept: str) -> list[_Clause]:
     for text in accept.split(","):
         media, *rest = (part.strip() for part in text.split(";"))
         parameters = dict(part.split("=", 1) for part in rest if "=" in part)
-        try:
-            weight = float(parameters.get("q", "1"))
-        except ValueError:
-            weight = 1.0
+        said = parameters.get("q", "1")
+        weight = float(said) if _WEIGHT.fullmatch(said) else 1.0
         if media:
             found.append(_Clause(media.lower(), parameters, weight))
     return sorted(found, key=lambda one: (-one.weight, one.media == "*/*", one.media.endswith("/*")))

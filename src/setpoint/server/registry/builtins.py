@@ -6,13 +6,12 @@ with.  What is filled in, refused and written comes from ``defaults``, ``validat
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from setpoint.api.patches import same
-from setpoint.server.golang import quoted
+from setpoint.server.golang import parse_int
 from setpoint.server.registry import facts, pods, selectable, volumes
 from setpoint.server.registry.allocation import Allocations, carry_over
 from setpoint.server.registry.beginnings import add_tolerations, begin, drop_topology, name_secrets
@@ -210,7 +209,7 @@ class BuiltinStrategy(PlainStrategy):
 
     def _count_template(self, new: Object, old: Object) -> None:
         """A DaemonSet counts its templates in an annotation, which nobody else may set."""
-        count = int((old["metadata"].get("annotations") or {}).get(TEMPLATE_GENERATION, "1"))
+        count = parse_int((old["metadata"].get("annotations") or {}).get(TEMPLATE_GENERATION, "1"))
         if not same(self.emit(new)["spec"]["template"], self.emit(old)["spec"]["template"]):
             count += 1
         annotations = new["metadata"].get("annotations") or {}
@@ -256,11 +255,10 @@ def _check_count(daemon_set: Object) -> None:
     said = annotations.get(TEMPLATE_GENERATION)
     if said is None:
         return
-    if re.fullmatch(r"[+-]?[0-9]+", said, re.ASCII) is None:
-        raise WrongType(f"strconv.ParseInt: parsing {quoted(said)}: invalid syntax")
-    if not -(2**63) <= int(said) < 2**63:
-        raise WrongType(f"strconv.ParseInt: parsing {quoted(said)}: value out of range")
-    annotations[TEMPLATE_GENERATION] = str(int(said))
+    try:
+        annotations[TEMPLATE_GENERATION] = str(parse_int(said))
+    except ValueError as error:
+        raise WrongType(str(error)) from None
 
 
 _DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"

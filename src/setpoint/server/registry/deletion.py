@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple
 
+from setpoint.server.golang import parse_int
 from setpoint.server.registry.metadata import bump_generation, is_deleting, timestamp
 from setpoint.server.registry.requests import is_true, options_invalid
 from setpoint.server.registry.resources import Object, Resource
@@ -66,10 +67,9 @@ def from_query(query: Mapping[str, str]) -> dict[str, Any]:
         found["orphanDependents"] = is_true(query["orphanDependents"])
     if query.get("gracePeriodSeconds"):
         try:
-            found["gracePeriodSeconds"] = int(query["gracePeriodSeconds"])
-        except ValueError:
-            said = query["gracePeriodSeconds"]
-            raise bad_request(f'strconv.ParseInt: parsing "{said}": invalid syntax') from None
+            found["gracePeriodSeconds"] = parse_int(query["gracePeriodSeconds"])
+        except ValueError as error:
+            raise bad_request(str(error)) from None
     return found
 
 

@@ -16,6 +16,7 @@ import msgspec
 
 from setpoint.api.decoders import prepare
 from setpoint.api.selectors import FieldSelection, LabelSelection
+from setpoint.server.golang import parse_int
 from setpoint.server.registry.conversion import converted
 from setpoint.server.registry.converting import is_by_webhook
 from setpoint.server.registry.requests import Ask, Listed, is_true, options_invalid
@@ -124,12 +125,9 @@ def _number(query: Mapping[str, str], name: str) -> int | None:
     if not said:
         return None
     try:
-        found = int(said)
-    except ValueError:
-        raise bad_request(f'strconv.ParseInt: parsing "{said}": invalid syntax') from None
-    if not -(2**63) <= found < 2**63:
-        raise bad_request(f'strconv.ParseInt: parsing "{said}": value out of range')
-    return found
+        return parse_int(said)
+    except ValueError as error:
+        raise bad_request(str(error)) from None
 
 
 # ── Selectors ───────────────────────────────────────────────────────────────────────────────────────

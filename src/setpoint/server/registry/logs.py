@@ -15,6 +15,7 @@ from typing import Any, Final, NoReturn, Protocol
 import msgspec
 
 from setpoint.api.logs import LogPart
+from setpoint.server.golang import parse_int
 from setpoint.server.registry.instants import canonical
 from setpoint.server.registry.requests import Ask
 from setpoint.server.registry.resources import Object
@@ -94,9 +95,9 @@ def _number(query: Mapping[str, str], name: str) -> int | None:
     if not said:
         return None
     try:
-        return int(said)
-    except ValueError:
-        raise bad_request(f'strconv.ParseInt: parsing "{said}": invalid syntax') from None
+        return parse_int(said)
+    except ValueError as error:
+        raise bad_request(str(error)) from None
 
 
 def _time(query: Mapping[str, str]) -> datetime | None:

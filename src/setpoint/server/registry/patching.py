@@ -23,7 +23,7 @@ from typing import Any, Final, Literal, NamedTuple
 import msgspec
 
 from setpoint.api.patches import APPLY_CONTENT_TYPE, JsonPatch, MergePatch, StrategicPatch
-from setpoint.server.golang import encoded, quoted, same
+from setpoint.server.golang import encoded, parse_int, same
 from setpoint.server.registry import strategic
 from setpoint.server.registry.bodies import go_kind, no_deeper, read_json, too_deep
 from setpoint.server.registry.doubled import plain
@@ -379,9 +379,10 @@ _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,18}")
 
 def _index(key: str, end: int) -> int:
     """An index below ``end``, counted from the end if negative."""
-    if not _NUMBER.fullmatch(key):
-        raise _CannotError(f"strconv.Atoi: parsing {quoted(key)}: invalid syntax")
-    index = int(key)
+    try:
+        index = parse_int(key, function="Atoi")
+    except ValueError as error:
+        raise _CannotError(str(error)) from None
     if not -end <= index < end:
         raise _CannotError(f"Unable to access invalid index: {index}: invalid index referenced")
     return index + end if index < 0 else index

@@ -117,7 +117,7 @@ def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         return None
     if ":" not in text:
         text = ".".join(
-            part.lstrip("0") or "0" if part.isdecimal() and len(part) < 10 else part
+            part.lstrip("0") or "0" if part.isascii() and part.isdecimal() and len(part) < 10 else part
             for part in text.split(".")
         )
     try:

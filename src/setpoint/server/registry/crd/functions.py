@@ -18,6 +18,7 @@ from itertools import pairwise
 from typing import Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from setpoint.server.golang import parse_int
 from setpoint.server.registry.crd import values
 from setpoint.server.registry.crd.addresses import Cidr, Ip, read_cidr, read_ip
 from setpoint.server.registry.crd.formatting import formatted
@@ -438,11 +439,11 @@ def _east(at: Timestamp, zone: str) -> int:
     """Seconds."""
     hours, colon, minutes = zone.partition(":")
     if colon:
-        for part in (hours, minutes):
-            if not part.lstrip("+-").isdecimal():
-                raise EvaluationError(f'strconv.Atoi: parsing "{part}": invalid syntax')
-        offset = int(hours) * 60 + (-int(minutes) if zone.startswith("-") else int(minutes))
-        return offset * 60
+        try:
+            ahead, more = (parse_int(part, function="Atoi") for part in (hours, minutes))
+        except ValueError as error:
+            raise EvaluationError(str(error)) from None
+        return (ahead * 60 + (-more if zone.startswith("-") else more)) * 60
     try:
         found = _zone(zone)
     except (ZoneInfoNotFoundError, ValueError, OSError):

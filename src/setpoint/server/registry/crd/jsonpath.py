@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any
 
+from setpoint.server.golang import parse_int
+
 Step = Callable[[Any], Iterator[Any]]
 Read = Callable[[Any], "list[Any]"]
 
@@ -22,7 +24,9 @@ _TOKEN = re.compile(
     r"|\[\s*'(?P<quoted>(?:[^'\\]|\\.)*)'\s*\]|\[\s*\"(?P<doubled>(?:[^\"\\]|\\.)*)\"\s*\]"
     r"|\[\s*(?P<star>\*)\s*\]|\[\?\((?P<filter>.*?)\)\]|\[(?P<slice>[-+0-9:,\s]+)\]"
 )
-_FILTER = re.compile(r"\s*@(?P<path>[^=!<>\s]*)\s*(?:(?P<sign>==|!=|<=|>=|<|>)\s*(?P<value>.+?))?\s*")
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_FILTER = re.compile(r"@(?P<path>[^=!<>\s]*+)\s*+(?:(?P<sign>==|!=|<=|>=|<|>)\s*+(?P<value>.+))?")
+_LONGEST = 10_000  # characters of a path
 
 
 class Unreadable(ValueError):
@@ -40,6 +44,8 @@ def find(path: str, value: Any) -> list[Any]:
 @lru_cache(maxsize=1024)
 def reader(path: str) -> Read:
     """Compile a path such as ``.spec.size``; it finds none, one or several values."""
+    if len(path) > _LONGEST:
+        raise Unreadable(f"the path is longer than {_LONGEST} characters")
     steps = _steps(path.strip())
 
     def read(value: Any) -> list[Any]:
@@ -107,13 +113,15 @@ def _descendants(value: Any) -> Iterator[Any]:
 
 
 def _places(text: str) -> Step:
-    parts = text.strip()
+    try:
+        parts = [[_bound(one) for one in part.split(":")] for part in text.split(",")]
+    except ValueError as error:
+        raise Unreadable(str(error)) from None
 
     def step(value: Any) -> Iterator[Any]:
         if type(value) is not list:
             return
-        for part in parts.split(","):
-            numbers = [int(one) if one.strip() else None for one in part.split(":")]
+        for numbers in parts:
             if len(numbers) == 1:
                 at = numbers[0] or 0
                 if -len(value) <= at < len(value):
@@ -124,8 +132,12 @@ def _places(text: str) -> Step:
     return step
 
 
+def _bound(text: str) -> int | None:
+    return parse_int(text.strip()) if text.strip() else None
+
+
 def _filtered(text: str) -> Step:
-    found = _FILTER.fullmatch(text)
+    found = _FILTER.fullmatch(text.strip())
     if found is None:
         raise Unreadable(f"cannot read the filter {text!r}")
     read, sign = reader(found["path"]) if found["path"] else (lambda value: [value]), found["sign"]
@@ -147,8 +159,10 @@ def _literal(text: str) -> Any:
         return text[1:-1]
     if text in ("true", "false"):
         return text == "true"
+    if _DECIMAL.fullmatch(text):
+        return float(text)
     try:
-        return float(text) if "." in text else int(text)
+        return parse_int(text)
     except ValueError:
         raise Unreadable(f"cannot read the value {text!r}") from None
 

@@ -172,7 +172,7 @@ def _normalized(text: str) -> str:
     for place, one in enumerate(parts):
         if len(one) > 1:
             short = one.lstrip("0")
-            parts[place] = short if short[:1].isdecimal() else f"0{short}"
+            parts[place] = short if short[:1].isascii() and short[:1].isdecimal() else f"0{short}"
     if len(parts) < 3 and set(parts[-1]) & {"+", "-"}:
         raise EvaluationError("short version cannot contain PreRelease/Build meta data")
     return ".".join([*parts, "0", "0"][: max(3, len(parts))])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from setpoint.server.golang import parse_int
 from setpoint.server.registry.defaults.pods import claim_spec, template
 from setpoint.server.registry.resources import Object
 
@@ -141,7 +142,7 @@ def job_after_uid(obj: Object) -> None:
 def daemon_set_after_uid(obj: Object) -> None:
     metadata = obj["metadata"]
     annotations = metadata.get("annotations") or {}
-    count = max(1, int(annotations.get(TEMPLATE_GENERATION, "0")))
+    count = max(1, parse_int(annotations.get(TEMPLATE_GENERATION, "0")))
     metadata["annotations"] = {**annotations, TEMPLATE_GENERATION: str(count)}
 
 

@@ -24,7 +24,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from setpoint.server.golang import encoded, quoted
+from setpoint.server.golang import encoded, parse_int, quoted
 
 Fields: TypeAlias = "dict[str, Fields]"
 Path = tuple[str, ...]
@@ -245,7 +245,7 @@ def _read_rank(element: str) -> tuple[Any, ...]:
     if kind == "v:":
         return 3, _value_rank(_decode(rest))
     if kind == "i:":
-        return 4, int(rest)
+        return 4, parse_int(rest)
     return (1, rest) if kind == "f:" else (0,)
 
 
@@ -296,6 +296,6 @@ def _canonical(element: str) -> str | None:
             return key_element(keys)
         if kind == "v:":
             return value_element(_decode(rest))
-        return f"i:{int(rest)}" if kind == "i:" else None
+        return f"i:{parse_int(rest)}" if kind == "i:" else None
     except ValueError as error:  # msgspec's errors are ValueErrors too
         raise BadFieldsError(f"{element!r} is no path element: {error}") from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from setpoint.api.selectors import label_key_errors
+from setpoint.server.golang import parse_int
 from setpoint.server.registry.pods import HUGE, amounts_of, together
 from setpoint.server.registry.resources import Object
 from setpoint.server.registry.validation import internals, texts
@@ -73,7 +74,7 @@ def _check_pod_annotations(metadata: Json, spec: Json, path: str, found: Found) 
     cost = annotations.get(_DELETION_COST)
     if cost is not None:
         try:
-            fine = -(2**31) <= int(cost) < 2**31 and str(int(cost)) == cost
+            fine = str(parse_int(cost, 32)) == cost
         except ValueError:
             fine = False
         if not fine:

@@ -7,7 +7,7 @@ import zoneinfo
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from setpoint.server.golang import quoted
+from setpoint.server.golang import parse_int, quoted
 from setpoint.server.registry.validation.texts import whole
 
 
@@ -115,9 +115,9 @@ def _number(text: str, bounds: _Bounds) -> tuple[int, str]:
     if named is not None:
         return named, ""
     try:
-        number = int(text)
-    except ValueError:
-        return 0, _not_a_number(text)
+        number = parse_int(text, function="Atoi")
+    except ValueError as error:
+        return 0, f"failed to parse int from {text}: {error}"
     if number < 0:
         return 0, f"negative number ({number}) not allowed: {text}"
     return number, ""

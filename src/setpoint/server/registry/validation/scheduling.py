@@ -118,7 +118,7 @@ def _check_integer(value: str, path: str, found: Found) -> None:
     digits = value.removeprefix("-")
     if not value:
         found.invalid(path, value, "must be non-empty")
-    elif not digits.isdecimal() or (digits[0] == "0" and value != "0"):
+    elif not (digits.isascii() and digits.isdecimal()) or (digits[0] == "0" and value != "0"):
         found.invalid(path, value, "must be a valid decimal integer in canonical form")
 
 
