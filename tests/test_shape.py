@@ -71,6 +71,7 @@ HOMES = {
     "hypothesis": ("testing/proof/drawn.py", "testing/proof/trial.py"),
     "pytest": ("testing/plugin.py",),
     "rich": ("cli/",),
+    "re2": ("server/registry/crd/patterns.py",),
     "yaml": ("api/yaml.py",),
 }
 # Where the name to install is not the name to import.
@@ -78,6 +79,7 @@ DISTRIBUTIONS = {
     "cel_expr_python": "cel-expr-python",
     "opentelemetry": "opentelemetry-api",
     "prometheus_client": "prometheus-client",
+    "re2": "google-re2",
     "yaml": "pyyaml",
 }
 

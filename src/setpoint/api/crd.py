@@ -38,8 +38,8 @@ _UNKNOWN = "x-kubernetes-preserve-unknown-fields"
 _APPROVED = "api-approved.kubernetes.io"
 # Compiled when first used: most programs import this and define nothing.
 _LABEL = r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?"  # DNS-1035
-_DOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+"
-_PATH = r"(\.[A-Za-z_][A-Za-z0-9_-]*)+"
+_DOMAIN = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)++"
+_PATH = r"(?:\.[A-Za-z_][A-Za-z0-9_-]*)++"
 
 
 class PrinterColumn(Struct, frozen=True):

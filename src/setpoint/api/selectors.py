@@ -31,10 +31,11 @@ _NAME: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _VALUE: Final = f"({_NAME})?"
 _DNS_LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN: Final = rf"{_DNS_LABEL}(\.{_DNS_LABEL})*"
+_LINEAR_SUBDOMAIN: Final = _SUBDOMAIN.replace("(", "(?:") + "+"  # the same, without backtracking
 
 _IS_NAME: Final = re.compile(_NAME).fullmatch
 _IS_VALUE: Final = re.compile(_VALUE).fullmatch
-_IS_SUBDOMAIN: Final = re.compile(_SUBDOMAIN).fullmatch
+_IS_SUBDOMAIN: Final = re.compile(_LINEAR_SUBDOMAIN).fullmatch
 
 _ENDS: Final = "and must start and end with an alphanumeric character"
 _MADE_OF: Final = f"consist of alphanumeric characters, '-', '_' or '.', {_ENDS}"

@@ -20,8 +20,9 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import IO, Any, Literal, TypeAlias, cast
 
 from setpoint.controller.worker import current_look
@@ -40,9 +41,20 @@ _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "task
 _SECRET_FIELD = re.compile(
     r"token|passw|secret(?!_?name)|authorization|credential|private_?key|api_?key", re.IGNORECASE
 )
-_SECRETS = (
+
+
+def _hide_token(found: re.Match[str]) -> str:
+    parts = found[0].split(".")
+    is_token = any(
+        "eyJ" in first and len(first) >= 11 and len(second) >= 8 for first, second in pairwise(parts)
+    )
+    return "…" if is_token else found[0]
+
+
+_Replacement: TypeAlias = str | Callable[[re.Match[str]], str]
+_SECRETS: tuple[tuple[re.Pattern[str], _Replacement], ...] = (
     (re.compile(r"\b(bearer|basic)\s+[\w.~+/=-]{8,}", re.IGNORECASE), r"\1 …"),
-    (re.compile(r"\beyJ[\w-]{8,}\.[\w-]{8,}(\.[\w-]*)?"), "…"),  # a JSON Web Token
+    (re.compile(r"\beyJ[\w.-]*+"), _hide_token),  # perhaps a JSON Web Token
     (re.compile(r"(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(-----END|\Z)", re.DOTALL), r"\1…\2"),
 )
 _COLOURS = {"DEBUG": "2", "WARNING": "33", "ERROR": "31", "CRITICAL": "1;31"}

@@ -17,7 +17,6 @@ Not here: where the bytes come from and when they are read anew (``client/auth.p
 from __future__ import annotations
 
 import os
-import re
 import ssl
 import tempfile
 from collections.abc import Iterator
@@ -26,7 +25,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-_PEM_CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
+_BEGIN, _END = b"-----BEGIN CERTIFICATE-----", b"-----END CERTIFICATE-----"
 
 _UTC_TIME, _VERSION = 0x17, 0xA0  # DER tags
 
@@ -71,7 +70,7 @@ def server_context(certificate: CertificatePair) -> ssl.SSLContext:
 
 def show_certificate(context: ssl.SSLContext, pair: CertificatePair) -> None:
     """Let connections made with ``context`` show this certificate when asked for one."""
-    if not _PEM_CERTIFICATE.search(pair.certificate):
+    if not _pem_certificates(pair.certificate):
         raise ValueError("the certificate is not PEM (-----BEGIN CERTIFICATE-----)")
     if b"PRIVATE KEY-----" not in pair.key:
         raise ValueError("the key is not PEM (-----BEGIN PRIVATE KEY-----)")
@@ -90,7 +89,7 @@ def expires_at(certificate: bytes) -> datetime | None:
     Read from the DER by hand: the library that could do it takes longer to import than everything else that
     a program does to connect.
     """
-    found = _PEM_CERTIFICATE.search(certificate)
+    found = _pem_certificates(certificate)
     try:
         der = ssl.PEM_cert_to_DER_cert(found[0].decode("ascii")) if found else b""
         signed = _elements(_elements(der)[0][1])[0][1]
@@ -103,9 +102,19 @@ def expires_at(certificate: bytes) -> datetime | None:
         return None
 
 
+def _pem_certificates(data: bytes) -> list[bytes]:
+    """The PEM blocks of certificates in a text."""
+    blocks = []
+    end = 0
+    while (start := data.find(_BEGIN, end)) >= 0 and (found := data.find(_END, start)) >= 0:
+        end = found + len(_END)
+        blocks.append(data[start:end])
+    return blocks
+
+
 def _load_authorities(context: ssl.SSLContext, ca: bytes) -> None:
     # Only the blocks: what bundles say around them, in whatever encoding, is not for OpenSSL.
-    blocks = _PEM_CERTIFICATE.findall(ca)
+    blocks = _pem_certificates(ca)
     if not blocks:
         raise ValueError("it holds no PEM certificate (-----BEGIN CERTIFICATE-----)")
     try:

@@ -182,7 +182,7 @@ def _lacking(message: str, asked: Asked) -> Iterator[Right]:
 
 def _read_rule(line: str) -> dict[str, list[str]]:
     """``{APIGroups:["apps"], Resources:["deployments"], Verbs:["get" "list"]}``, in wire form."""
-    lists = re.findall(r'(\w+):\[((?:"[^"]*" ?)*)\]', line)
+    lists = re.findall(r'\b(\w+):\[((?:"[^"]*" ?)*)\]', line)
     return {_WORDS[word]: re.findall(r'"([^"]*)"', texts) for word, texts in lists if word in _WORDS}
 
 

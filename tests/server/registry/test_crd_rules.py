@@ -233,13 +233,3 @@ def test_a_bad_pattern_is_refused_in_gos_words(pattern: str, told: str) -> None:
     with pytest.raises(BadPattern) as refused:
         compiled(pattern)
     assert str(refused.value) == told
-
-
-@pytest.mark.parametrize(
-    "pattern", ["^a+$", "^[[:alpha:]]$", "^\\d{2}$", "^x\\z", "(?i)ABC", "a|b", "^[^/]*$"]
-)
-def test_both_ways_to_test_a_pattern_agree(pattern: str) -> None:
-    by_engine = engine.pattern(pattern)
-    assert by_engine is not None
-    for text in ("", "a", "aaa", "a\n", "12", "१२", "x", "x\n", "abc", "A", "é", "a/b", "\n"):
-        assert compiled(pattern)(text) == by_engine(text), text

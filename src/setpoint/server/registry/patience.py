@@ -42,6 +42,19 @@ PATIENCE: Final[ContextVar[Patience | None]] = ContextVar("patience", default=No
 _HOME: Final[ContextVar[asyncio.AbstractEventLoop | None]] = ContextVar("home", default=None)
 
 
+def spend(work: int) -> None:
+    """Count work, about a microsecond each, against the current step.  Raises ``TooLong``."""
+    patience = PATIENCE.get()
+    if patience is None:
+        return
+    if patience.left is not None:
+        patience.left -= work
+        if patience.left < 0:
+            raise TooLong
+    elif patience.is_given_up:
+        raise TooLong
+
+
 async def in_time(step: Callable[[], T]) -> T:
     """The result of a step that may be done twice."""
     token = PATIENCE.set(Patience(QUICK))

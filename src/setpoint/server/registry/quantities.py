@@ -19,8 +19,9 @@ from typing import Final
 
 from setpoint.api.quantity import Quantity
 
-_TEXT: Final = re.compile(r"([+-]?)0*([0-9]*)(\.[0-9]*)?([eEinumkKMGTP]*[-+]?[0-9]*)")
+_TEXT: Final = re.compile(r"([+-]?)0*+([0-9]*+)(\.[0-9]*+)?([eEinumkKMGTP]*+[-+]?[0-9]*+)")
 _FORMAT: Final = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+_LONGEST: Final = 10_000  # characters: Python's arithmetic slows down with the square of the digits
 _DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 
@@ -37,7 +38,10 @@ def _text(value: object) -> str:
     """The text between the quotes, or that of a number."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ValueError(_FORMAT)  # noqa: TRY004
-    return str(value).strip()
+    text = str(value).strip()
+    if len(text) > _LONGEST:
+        raise ValueError(_FORMAT)
+    return text
 
 
 @lru_cache(maxsize=4096)  # a cluster's objects repeat few texts

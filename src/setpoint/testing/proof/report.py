@@ -44,7 +44,7 @@ tr.fault{background:#fde8e8}h2{margin-top:2em}.ok{color:#176b2c}.failed{color:#b
 .open,.inconclusive{color:#777}
 </style>"""
 _LANES = ("user", "operator", "view", "server")
-_GROUP = re.compile(r"(?<=[a-z])(?:\.[a-z0-9-]+)+(?=[ /])")  # of a resource: deployments.apps
+_GROUP = re.compile(r"(?<=[a-z])(?:\.[a-z0-9-]+)++([ /]?)")  # of a resource: deployments.apps
 _SUBRESOURCE = re.compile(r"/[a-z]+ ")
 
 
@@ -310,7 +310,7 @@ def _column(line: Line) -> int | None:
 
 def _short(what: str) -> str:
     """Without the groups of resources, which the plan names."""
-    return _GROUP.sub("", what)
+    return _GROUP.sub(lambda found: found[1] or found[0], what)
 
 
 def causal_of(failure: Failure) -> list[Line]:

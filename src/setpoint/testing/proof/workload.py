@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from setpoint.server.registry.crd.patterns import BadPattern, compiled
+from setpoint.server.registry.crd.patterns import CannotMatch, compiled
 from setpoint.testing.proof.matching import matching
 from setpoint.testing.proof.plans import Change, Create, Delete, Step
 
@@ -297,9 +297,10 @@ def _allows(schema: Schema, value: str) -> bool:
     """Whether a text is as a schema has it; a pattern that the server cannot read allows none."""
     if not schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", len(value)):
         return False
+    pattern = schema.get("pattern")
     try:
-        return compiled(schema.get("pattern", ""))(value)
-    except BadPattern:
+        return not pattern or compiled(pattern)(value)
+    except CannotMatch:
         return False
 
 

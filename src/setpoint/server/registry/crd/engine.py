@@ -1,6 +1,6 @@
-"""The CEL engine, behind one door: ``cel-expr-python``, Google's own C++ core, which holds RE2 too.
+"""The CEL engine, behind one door: ``cel-expr-python``, Google's own C++ core.
 
-It is loaded when the first rule or hard pattern needs it, since it costs memory; where there is no build of
+It is loaded when the first rule needs it, since it costs memory; where there is no build of
 it (musl) it is missing, and then rules are refused when a definition is written, never ignored.
 
 Decides: whether there is an engine.  Expressions are ``programs.py``'s, patterns ``patterns.py``'s.
@@ -9,11 +9,8 @@ Decides: whether there is an engine.  Expressions are ``programs.py``'s, pattern
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from functools import cache
 from typing import Any, Final, NamedTuple
-
-from setpoint.server.golang import valid_text
 
 _CODES: Final = re.compile(r"^[A-Z_]+: | \[[A-Z_]+\]$")
 _WORDS: Final = tuple(
@@ -34,10 +31,6 @@ _WORDS: Final = tuple(
         (r"Invalid bytes literal: [^\n]*", "unable to unescape string"),
     )
 )
-
-
-class PatternError(ValueError):
-    """RE2 does not take the pattern; the text is RE2's."""
 
 
 class Engine(NamedTuple):
@@ -65,28 +58,3 @@ def plain(error: str) -> str:
     for theirs, ours in _WORDS:
         told = theirs.sub(ours, told)
     return told
-
-
-def pattern(text: str) -> Callable[[str], bool] | None:
-    """A test by RE2; None where there is no engine.  Raises ``PatternError``."""
-    engine = load()
-    if engine is None:
-        return None
-    program = _matcher(engine)
-    refusal = program.eval(data={"text": "", "pattern": text})
-    if str(refusal.type()) == "ERROR":
-        raise PatternError(plain(str(refusal.value())).removeprefix("invalid regular expression: "))
-
-    def test(value: str) -> bool:
-        if not value.isascii():
-            value = valid_text(value)
-        return program.eval(data={"text": value, "pattern": text}).value() is True
-
-    return test
-
-
-@cache
-def _matcher(engine: Engine) -> Any:
-    cel = engine.cel
-    environment = cel.NewEnv(variables={"text": cel.Type.STRING, "pattern": cel.Type.STRING})
-    return environment.compile("text.matches(pattern)")

@@ -17,15 +17,15 @@ from typing import Final
 _HEX = re.compile(r"[0-9a-fA-F]+")
 _LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _SHORT = re.compile(_LABEL)
-_LONG = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
+_LONG = re.compile(rf"{_LABEL}(?:\.{_LABEL})*+")
 _CLOCK = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:.[0-9]+)?(?:z|[+-][0-9]{2}:[0-9]{2})")
-_GO_DURATION = re.compile(r"[-+]?(?:0|(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+)")
+_GO_DURATION = re.compile(r"[-+]?(?:0|(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))++)")
 _WORDED = re.compile(r"(?<![0-9])[0-9]++\s*([A-Za-zµ]+)", re.ASCII)
 _ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~\u0080-\U0010ffff-]+"
 _ADDRESS = re.compile(
     rf'(?:{_ATOM}(?:\.{_ATOM})*|"(?:[^"\\\x00-\x1f]|\\.)*")@(?:{_ATOM}(?:\.{_ATOM})*|\[[^\]\[\\ ]*\])'
 )
-_NAMED_ADDRESS = re.compile(r'\s*(?:(?:"(?:[^"\\]|\\.)*"|[^"<>@,;:\\()\[\]]*)\s*)?<([^<>]+)>\s*')
+_DISPLAY_NAME = re.compile(r'"(?:[^"\\]|\\.)*"|[^"<>@,;:\\()\[\]]*')
 _CARD = re.compile(
     r"4\d{12}(?:\d{3})?|5[1-5]\d{14}|6(?:011|5\d\d)\d{12}|3[47]\d{13}|3(?:0[0-5]|[68]\d)\d{11}"
     r"|(?:2131|1800|35\d{3})\d{11}",
@@ -80,8 +80,14 @@ def _is_port(text: str) -> bool:
 
 
 def _is_email(text: str) -> bool:
-    named = _NAMED_ADDRESS.fullmatch(text)
-    return _ADDRESS.fullmatch(named[1].strip() if named else text.strip()) is not None
+    """``a@b.c``, or ``A Name <a@b.c>``."""
+    address = text.strip()
+    if address.endswith(">"):
+        name, _, address = address[:-1].rpartition("<")
+        if _DISPLAY_NAME.fullmatch(name.strip()) is None:
+            return False
+        address = address.strip()
+    return _ADDRESS.fullmatch(address) is not None
 
 
 def _is_host_letter(one: str) -> bool:

@@ -32,7 +32,7 @@ from setpoint.server.registry.crd.opaques import (
     read_semver,
     read_url,
 )
-from setpoint.server.registry.crd.patterns import BadPattern, compiled
+from setpoint.server.registry.crd.patterns import BadPattern, CannotMatch, compiled
 from setpoint.server.registry.crd.searching import found_in
 from setpoint.server.registry.crd.values import (
     NONE,
@@ -361,7 +361,7 @@ def _insert(made: dict[Any, Any], *more: Any) -> dict[Any, Any]:
 def _matches(text: str, pattern: str) -> bool:
     try:
         return compiled(pattern)(text)
-    except BadPattern as error:
+    except CannotMatch as error:
         raise EvaluationError(str(error)) from None
 
 

@@ -1,11 +1,13 @@
-"""Regular expressions as Go means them: linear in time, found anywhere, ASCII classes, ``$`` only at the
-end.
+"""Regular expressions from users, matched by RE2: linear time, in Go's syntax and with Go's meaning.
 
-``compiled`` gives a test for strings.  Short strings and simple patterns are tested by ``re``, which is
-faster; all else by RE2, the very engine of Go's syntax, inside the CEL engine: ``re`` can take exponential
-time.
+``compiled`` gives a test for strings.  It never falls back to ``re``, which can take exponential time:
+without RE2 (the extra ``patterns``) every pattern is refused, with the reason.
 
-Promises: no pattern hangs, as long as the engine is there (``engine.py`` says when it is not).
+RE2's time is linear in the length of the text, and for hostile patterns proportional to the size of the
+pattern too.  So each match has a limit, and is charged to the request (``spending.toil``), which moves on
+to a thread when it takes long.
+
+``parsed_pattern`` reads a pattern without matching anything, for ``searching.py`` and the proof.
 """
 
 from __future__ import annotations
@@ -13,11 +15,20 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import lru_cache
+from types import ModuleType
 from typing import Any, Final
 
-from setpoint.server.registry.crd import engine
+from setpoint.server.golang import valid_text
+from setpoint.server.registry.crd.spending import toil
 
-_SHORT: Final = 256  # strings up to this may be tested by ``re``: two loops over it end in time
+MISSING: Final = (
+    "this server has no engine for regular expressions "
+    "(pip install 'setpoint[patterns]'; it has no build for musl)"
+)
+_MAX_MEMORY: Final = 4 * 2**20  # bytes of one compiled pattern, with what RE2 remembers about texts
+_MAX_STEPS: Final = 100_000_000  # of one match, in the worst case: about a second
+_STEPS: Final = 100  # that RE2 does in a microsecond, in the worst case
+_COMPILE: Final = 5  # microseconds for one instruction of a pattern
 _CLASSES: Final = {
     "alnum": "0-9A-Za-z",
     "alpha": "A-Za-z",
@@ -50,40 +61,67 @@ _WORDS: Final = {
 Test = Callable[[str], bool]
 
 
-class BadPattern(ValueError):
-    """Go would not compile it; the text is what Go says."""
+class CannotMatch(ValueError):
+    """Whether a text matches cannot be said; the text of the error is the reason."""
 
 
-@lru_cache(maxsize=4096)
-def compiled(pattern: str) -> Test:
-    """Raises ``BadPattern``."""
-    quick = _quick(pattern)
-    if quick is not None and quick[1]:
-        return _by_length(pattern, quick[0])
-    slow = _by_engine(pattern)
-    if slow is not None:
-        return slow
-    if quick is not None:
-        return quick[0]
-    raise BadPattern(f"error parsing regexp: not supported without the CEL engine: `{pattern}`")
+class BadPattern(CannotMatch):
+    """Go would not compile the pattern; the text is what Go says."""
 
 
-def _by_engine(pattern: str) -> Test | None:
+class NoEngine(BadPattern):
+    """RE2 is not installed."""
+
+    def __init__(self) -> None:
+        super().__init__(MISSING)
+
+
+class TextTooLong(CannotMatch):
+    """The text is longer than what may be matched with this pattern."""
+
+
+def load() -> ModuleType | None:
+    """RE2; None where it is not installed.  It is loaded for the first pattern."""
     try:
-        return engine.pattern(pattern)
-    except engine.PatternError as error:
-        raise BadPattern(_explained(str(error))) from None
+        import re2  # noqa: PLC0415
+    except ImportError:
+        return None
+    found: ModuleType = re2
+    return found
 
 
-def _by_length(pattern: str, quick: Test) -> Test:
-    """The engine is asked, and loaded, only for a long string."""
+@lru_cache(maxsize=256)  # with _MAX_MEMORY, the bound of what hostile patterns can hold
+def compiled(pattern: str) -> Test:
+    """A test for texts, which raises ``TextTooLong``.  Raises ``BadPattern``."""
+    re2 = load()
+    if re2 is None:
+        raise NoEngine
+    options = re2.Options()
+    options.log_errors = False
+    options.never_capture = True
+    options.max_mem = _MAX_MEMORY
+    try:
+        expression = re2.compile(_encoded(pattern), options)
+    except re2.error as error:
+        toil(_COMPILE * len(pattern))
+        raise BadPattern(_explained(error.args[0].decode("utf-8", "replace"))) from None
+    size = expression.programsize
+    toil(_COMPILE * size)
+    longest = _MAX_STEPS // size
+    search = expression.search
 
     def test(text: str) -> bool:
-        if len(text) <= _SHORT:
-            return quick(text)
-        return (_by_engine(pattern) or quick)(text)
+        data = _encoded(text)
+        if len(data) > longest:
+            raise TextTooLong(f"at most {longest} bytes can be matched with this pattern")
+        toil(len(data) * size // _STEPS)
+        return search(data) is not None
 
     return test
+
+
+def _encoded(text: str) -> bytes:
+    return (text if text.isascii() else valid_text(text)).encode()
 
 
 def _explained(said: str) -> str:
@@ -96,71 +134,15 @@ def _explained(said: str) -> str:
     return f"error parsing regexp: {problem or said}: `{about if problem else ''}`"
 
 
-def quick_pattern(pattern: str) -> re.Pattern[str] | None:
-    """For whoever needs what was found, not only whether; None for what ``re`` may take long over."""
-    quick = _quick(pattern)
-    translated = _translated(pattern)
-    if quick is None or not quick[1] or translated is None:
-        return None
-    return re.compile(translated, re.ASCII)
-
-
 def parsed_pattern(pattern: str) -> Any:
     """The pattern as ``re`` reads it; None where that may be something else."""
     translated = _translated(pattern)
     if translated is None:
         return None
     try:
-        return re._parser.parse(translated, re.ASCII)  # type: ignore[attr-defined]  # noqa: SLF001  # as below
+        return re._parser.parse(translated, re.ASCII)  # type: ignore[attr-defined]  # noqa: SLF001  # there is no other reader of patterns
     except (re.error, RecursionError, OverflowError):
         return None
-
-
-def _quick(pattern: str) -> tuple[Test, bool] | None:
-    """The pattern for ``re``, and whether it is sure to end in time; None if it cannot be said to ``re``."""
-    translated = _translated(pattern)
-    if translated is None:
-        return None
-    try:
-        found = re.compile(translated, re.ASCII)
-        parsed = re._parser.parse(translated, re.ASCII)  # type: ignore[attr-defined]  # noqa: SLF001  # there is no other reader of patterns
-    except (re.error, RecursionError, OverflowError):
-        return None
-    search = found.search
-    return (lambda text: search(text) is not None), _loops(parsed) <= 2
-
-
-_MANY: Final = 99  # too many loops
-
-
-def _loops(parsed: Any) -> int:
-    """How many unbounded loops there are; a loop in a loop is too many."""
-    total = 0
-    for operator, argument in parsed:
-        name = str(operator)
-        if name in ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"):
-            _, most, body = argument
-            inside = _loops(body)
-            if int(most) > 1000 and str(most) != "MAXREPEAT":
-                return _MANY  # Go takes no such count
-            if int(most) > 64:
-                total += _MANY if inside or _branches(body) else 1
-            else:
-                total += inside * int(most)
-        elif name == "SUBPATTERN":
-            total += _loops(argument[3])
-        elif name == "BRANCH":
-            total += sum(_loops(one) for one in argument[1])
-        elif name in ("ASSERT", "ASSERT_NOT", "GROUPREF", "GROUPREF_EXISTS", "ATOMIC_GROUP"):
-            return _MANY  # Go has none of these
-    return total
-
-
-def _branches(parsed: Any) -> bool:
-    return any(
-        str(operator) == "BRANCH" or (str(operator) == "SUBPATTERN" and _branches(argument[3]))
-        for operator, argument in parsed
-    )
 
 
 _UNSURE: Final = re.compile(r"\\[pPQEC0-9]|\(\?[^:P)]|\(\?P[^<]|\{,|&&|\|\||~~|--|\\x\{|[?*+}]\+|\[\]|\[\^\]")

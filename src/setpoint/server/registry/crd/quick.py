@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from setpoint.server.registry.crd.formats import checker
-from setpoint.server.registry.crd.patterns import BadPattern, compiled
+from setpoint.server.registry.crd.patterns import BadPattern, CannotMatch, compiled
 from setpoint.server.registry.crd.schemas import Schema, extra, items, properties
 from setpoint.server.registry.crd.validate import (
     LARGEST,
@@ -109,9 +109,17 @@ def _string(schema: Schema, word: str) -> Check:
 
 def _pattern(pattern: str) -> Check:
     try:
-        return compiled(pattern)
+        matches = compiled(pattern)
     except BadPattern:
         return lambda _: False
+
+    def test(value: str) -> bool:
+        try:
+            return matches(value)
+        except CannotMatch:
+            return False
+
+    return test
 
 
 def _integer(schema: Schema, kinds: tuple[str, ...], word: str) -> Check:

@@ -1,22 +1,19 @@
 """Where a pattern is found in a text, as Go finds it, and in how many steps.
 
-Simple patterns are found by ``re``; any other by walking all ways through the pattern at once, so that no
-pattern takes exponential time.  Where each thing that is found is sought for to the end of the text, it
-takes the square of it: so the steps are told to ``spending.py``.  ``patterns.py`` says which patterns are
-simple, and what Go refuses.
+All ways through the pattern are walked at once, so that no pattern takes exponential time.  Where each thing
+that is found is sought for to the end of the text, it takes the square of it: so the steps are told to
+``spending.py``.  ``patterns.py`` says what Go refuses.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from setpoint.server.registry.crd.patterns import BadPattern, compiled, parsed_pattern, quick_pattern
+from setpoint.server.registry.crd.patterns import BadPattern, compiled, parsed_pattern
 from setpoint.server.registry.crd.spending import toil
 
-_SHORT: Final = 256
 _TOO_LARGE: Final = 20_000  # steps of a pattern
 
 
@@ -25,15 +22,9 @@ def found_in(text: str, pattern: str, most: int = -1) -> list[str]:
     compiled(pattern)  # what Go refuses is refused
     if most == 0:
         return []
-    quick = quick_pattern(pattern)
-    spans: Iterable[tuple[int, int]]
-    if quick is not None and len(text) <= _SHORT:
-        spans = (one.span() for one in quick.finditer(text))
-    else:
-        spans = _walked(_program(pattern), text, most)
     found = []
     last = -1
-    for start, end in spans:
+    for start, end in _walked(_program(pattern), text, most):
         if start == end == last:
             continue  # Go leaves out what is empty right after what was found
         found.append(text[start:end])

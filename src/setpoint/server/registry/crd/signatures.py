@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from typing import Final, NamedTuple
 
@@ -201,10 +200,10 @@ def _table() -> dict[str, list[Overload]]:
 
 def _overload(text: str) -> Overload:
     called, _, result = text.rpartition("->")
-    found = re.fullmatch(r"(?:(.*)\.)?\((.*)\)", called)
-    if found is None:
-        raise ValueError(f"{text!r} is no signature")
-    target, arguments = found[1], found[2]
+    target, dot, arguments = called.rpartition(".(")
+    if not dot:
+        arguments = called.removeprefix("(")
+    arguments = arguments.removesuffix(")")
     return Overload(
         parsed(target) if target else None,
         tuple(parsed(one) for one in _split(arguments)) if arguments else (),

@@ -23,7 +23,7 @@ from typing import Any, Final
 from setpoint.server.registry.crd.opaques import NamedFormat
 from setpoint.server.registry.crd.signatures import Overload
 from setpoint.server.registry.crd.values import EvaluationError, Made, Opaque, Optional, size_of
-from setpoint.server.registry.patience import PATIENCE, TooLong
+from setpoint.server.registry.patience import PATIENCE, TooLong, spend
 
 CALL_LIMIT: Final = 1_000_000  # of one expression
 BUDGET: Final = 10_000_000  # of all that judge one object, or through one binding
@@ -145,10 +145,15 @@ _METER: Final[ContextVar[Meter | None]] = ContextVar("meter", default=None)
 
 
 def toil(work: int) -> None:
-    """For a function that finds out only while it works how much it does.  Raises ``OverLimit``."""
+    """For a function that finds out only while it works how much it does.
+
+    Raises ``OverLimit``; outside of an evaluation, ``TooLong``.
+    """
     meter = _METER.get()
     if meter is not None:
         meter.toil(work)
+    else:
+        spend(work)
 
 
 class Purse:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal
 
-from setpoint.server.registry.crd.patterns import BadPattern, compiled
+from setpoint.server.registry.crd.patterns import BadPattern, NoEngine, compiled
 from setpoint.server.registry.crd.schemas import (
     EMBEDDED,
     INT_OR_STRING,
@@ -170,6 +170,8 @@ def _values(schema: Schema, path: str, *, skips_any_of: bool, skips_first: bool)
     if pattern := schema.get("pattern"):
         try:
             compiled(pattern)
+        except NoEngine as error:
+            errors.append(FieldError("invalid", f"{path}.pattern", str(error), pattern))
         except BadPattern as error:
             told = f"must be a valid regular expression, but isn't: {error}"
             errors.append(FieldError("invalid", f"{path}.pattern", told, pattern))

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from setpoint.server.golang import encoded, printed, quoted, same
 from setpoint.server.registry.crd.formats import checker, is_recognized
-from setpoint.server.registry.crd.patterns import BadPattern, compiled
+from setpoint.server.registry.crd.patterns import CannotMatch, compiled
 from setpoint.server.registry.crd.ratcheting import Correlated
 from setpoint.server.registry.crd.schemas import INT_OR_STRING, Schema, extra, items, properties
 from setpoint.server.registry.paths import Path
@@ -225,16 +225,14 @@ def _string(schema: Schema, value: str, path: Path) -> _Result:
         return _Result(
             Problem("invalid", path, f"{path} in body should be at least {shortest} chars long", value)
         )
-    if pattern and not _matches(pattern, value):
-        return _Result(Problem("invalid", path, f"{path} in body should match '{pattern}'", value))
+    if pattern:
+        text = f"{path} in body should match '{pattern}'"
+        try:
+            if not compiled(pattern)(value):
+                return _Result(Problem("invalid", path, text, value))
+        except CannotMatch as error:
+            return _Result(Problem("invalid", path, f"{text}: {error}", value))
     return _Result()
-
-
-def _matches(pattern: str, value: str) -> bool:
-    try:
-        return compiled(pattern)(value)
-    except BadPattern:
-        return False
 
 
 def _format(word: str, value: str, path: Path) -> _Result:

@@ -6,13 +6,13 @@ import re
 from functools import lru_cache
 from typing import Final
 
-_WORD: Final = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+_WORD: Final = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*+"
 _LABEL: Final = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?"
-_HOST: Final = rf"(?:{_LABEL}(?:\.{_LABEL})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?"
+_HOST: Final = rf"(?:{_LABEL}(?:\.{_LABEL})*+|\[[a-fA-F0-9:]+\])(?::[0-9]+)?"
 _REFERENCE: Final = re.compile(
-    rf"(?:{_HOST}/)?{_WORD}(?:/{_WORD})*"
+    rf"(?:{_HOST}/)?{_WORD}(?:/{_WORD})*+"
     r"(?::(?P<tag>[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}))?"
-    r"(?P<digest>@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?"
+    r"(?P<digest>@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*+:[0-9a-fA-F]{32,})?"
 )
 _IDENTIFIER: Final = re.compile(r"[a-f0-9]{64}")
 

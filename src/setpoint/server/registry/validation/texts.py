@@ -16,10 +16,11 @@ from setpoint.api.selectors import label_key_errors
 
 _LABEL_FORM: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN_FORM: Final = rf"{_LABEL_FORM}(\.{_LABEL_FORM})*"
+_LINEAR_SUBDOMAIN: Final = _SUBDOMAIN_FORM.replace("(", "(?:") + "+"  # the same, without backtracking
 _LABEL: Final = re.compile(_LABEL_FORM).fullmatch
 _LABEL_1035: Final = re.compile("[a-z]([-a-z0-9]*[a-z0-9])?").fullmatch
-_SUBDOMAIN: Final = re.compile(_SUBDOMAIN_FORM).fullmatch
-_WILDCARD: Final = re.compile(rf"\*\.{_SUBDOMAIN_FORM}").fullmatch
+_SUBDOMAIN: Final = re.compile(_LINEAR_SUBDOMAIN).fullmatch
+_WILDCARD: Final = re.compile(rf"\*\.{_LINEAR_SUBDOMAIN}").fullmatch
 _CONFIG_KEY: Final = re.compile("[-._a-zA-Z0-9]+").fullmatch
 _USUAL_CONFIG_KEY: Final = re.compile("[-_a-zA-Z0-9][-._a-zA-Z0-9]{0,252}").fullmatch
 _HEADER: Final = re.compile("[-A-Za-z0-9]+").fullmatch
@@ -46,7 +47,7 @@ _WRONG_UNDERSCORED: Final = (
     r"'_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*')"
 )
 _UNDERSCORED: Final = re.compile(
-    r"_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*"
+    r"_?[a-z0-9](?:[-_a-z0-9]*[a-z0-9])?(?:\._?[a-z0-9](?:[-_a-z0-9]*[a-z0-9])?)*+"
 ).fullmatch
 _WRONG_LABEL_1035: Final = (
     "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic "
