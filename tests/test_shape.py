@@ -140,6 +140,8 @@ PURE = (
     "server/authorization/attributes.py",
     "server/authorization/escalation.py",
     "server/authorization/rules.py",
+    "server/http/request_info.py",
+    "server/http/routing.py",
     "server/registry/api_services.py",
     "server/registry/beginnings.py",
     "server/registry/conform.py",

@@ -16,7 +16,8 @@ from setpoint.net.tls import Authority, Identity
 from setpoint.net.transport import Request
 from setpoint.net.trust import CertificatePair, ssl_context
 from setpoint.server.server import ApiServer, Authorization, Served
-from tests.server.http.asking import MAPS, Asking, config_map
+from tests.server.http.asking import DEFINITIONS, MAPS, Asking, config_map
+from tests.server.test_limits import definition
 
 WHO = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
@@ -90,6 +91,68 @@ async def test_a_service_accounts_token_opens_what_its_roles_say() -> None:
         assert (await robot("POST", MAPS, config_map("x"))).status == 403
         await admin("DELETE", f"{ACCOUNTS}/robot")
         assert (await robot.get(MAPS)).status == 401
+
+
+async def let_robot(admin: Asking, rule: dict[str, list[str]]) -> str:
+    """The token of a service account that may do this, everywhere, and nothing else."""
+    token = await token_of(admin, "robot")
+    await admin.create(f"{RBAC}/clusterroles", {"metadata": {"name": "reads"}, "rules": [rule]})
+    robot = {"kind": "ServiceAccount", "name": "robot", "namespace": "default"}
+    await admin.create(f"{RBAC}/clusterrolebindings", binding(robot))
+    return token
+
+
+async def define(admin: Asking, plural: str, kind: str, scope: str) -> None:
+    made = definition(plural, kind, "ex.com")
+    made["spec"]["scope"] = scope
+    await admin.create(DEFINITIONS, made)
+    async with asyncio.timeout(10):
+        while f'"name":"{plural}"'.encode() not in (await admin.get("/apis/ex.com/v1")).body:
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+async def test_permissions_on_a_kind_reach_no_object_of_a_kind_named_proxy(method: str) -> None:
+    async with ApiServer() as server:
+        admin = Asking(server.transport())
+        await define(admin, "widgets", "Widget", "Cluster")
+        await define(admin, "proxy", "Proxy", "Cluster")
+        hidden = {"apiVersion": "ex.com/v1", "kind": "Proxy", "metadata": {"name": "widgets"}}
+        await admin("POST", "/apis/ex.com/v1/proxy", hidden)
+        rule = {"verbs": ["*"], "apiGroups": ["ex.com"], "resources": ["widgets"]}
+        robot = Asking(server.transport(token=await let_robot(admin, rule)))
+        assert (await robot.get("/apis/ex.com/v1/widgets")).status == 200
+        got = await robot(method, "/apis/ex.com/v1/proxy/widgets")
+        assert (got.status, got.message) == (
+            405,
+            'proxy is not supported on resources of kind "widgets.ex.com"',
+        )
+
+
+async def test_permissions_on_namespaces_status_list_no_kind_named_status() -> None:
+    async with ApiServer() as server:
+        admin = Asking(server.transport())
+        await define(admin, "status", "Status", "Namespaced")
+        within = "/apis/ex.com/v1/namespaces/default/status"
+        hidden = {"apiVersion": "ex.com/v1", "kind": "Status", "metadata": {"name": "hidden"}}
+        await admin("POST", within, hidden)
+        rule = {"verbs": ["*"], "apiGroups": ["ex.com"], "resources": ["namespaces/status"]}
+        robot = Asking(server.transport(token=await let_robot(admin, rule)))
+        for path in (within, f"{within}/hidden"):
+            got = await robot.get(path)
+            assert got.status == 404, got.body
+
+
+async def test_a_group_without_a_name_is_no_alias_of_the_core_group() -> None:
+    async with ApiServer() as server:
+        admin = Asking(server.transport())
+        await admin.create("/api/v1/namespaces/default/secrets", {"metadata": {"name": "hidden"}})
+        rule = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["secrets"]}
+        robot = Asking(server.transport(token=await let_robot(admin, rule)))
+        assert (await robot.get("/api/v1/secrets")).status == 200
+        for asker in (admin, robot):
+            got = await asker.get("/apis//v1/secrets")
+            assert (got.status, got.body) == (404, b"404 page not found\n")
 
 
 async def test_a_watch_is_authorized_when_it_begins_and_goes_on() -> None:

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
+from collections.abc import Mapping
+from urllib.parse import unquote
 
-from setpoint.server.http.routing import NoPage, Route, is_watch, read, route
+import pytest
+from hypothesis import event, example, given, settings
+from hypothesis import strategies as st
+
+from setpoint.server.authorization.attributes import Attributes
+from setpoint.server.http.request_info import read, request_info
+from setpoint.server.http.routing import NoPage, Route, route
 from setpoint.server.registry import facts
 from setpoint.server.registry.resources import Subresource
 from setpoint.server.registry.served import Resources
@@ -36,8 +43,12 @@ RBAC = "/apis/rbac.authorization.k8s.io/v1"
 RESOURCES = served()
 
 
+def routed(method: str, target: str, resources: Resources = RESOURCES) -> tuple[Route, Mapping[str, str]]:
+    return route(request_info(method, read(target)), resources)
+
+
 def asked(method: str, target: str) -> tuple[str, str, str, str, str]:
-    found, _ = route(method, read(target), RESOURCES)
+    found, _ = routed(method, target)
     return found.verb, found.resource.plural, found.namespace, found.name, found.subresource
 
 
@@ -78,20 +89,18 @@ def test_a_path_and_a_method_mean_a_verb_and_a_place(
 
 def test_the_old_watch_of_one_object_selects_it() -> None:
     for name, selector in (("p", "metadata.name=p"), ("a%5C", "metadata.name=a\\\\")):
-        found, query = route("GET", read(f"/api/v1/watch/namespaces/n/pods/{name}"), RESOURCES)
+        found, query = routed("GET", f"/api/v1/watch/namespaces/n/pods/{name}")
         assert (found.verb, found.name) == ("watch", "")
         assert query["fieldSelector"] == selector
 
 
 def test_the_old_watch_of_one_object_is_of_no_other_whatever_its_selector_says() -> None:
     for selector in ("a=b,metadata.name=p", "metadata.name==p"):
-        _, query = route(
-            "GET", read(f"/api/v1/watch/namespaces/n/pods/p?fieldSelector={selector}"), RESOURCES
-        )
+        _, query = routed("GET", f"/api/v1/watch/namespaces/n/pods/p?fieldSelector={selector}")
         assert query["fieldSelector"] == selector
     for selector in ("a=b", "metadata.name=q", "metadata.name!=p", "a!=b\\", "a!=b\\,metadata.name=p", "a"):
         with pytest.raises(StatusError) as refused:
-            route("GET", read(f"/api/v1/watch/namespaces/n/pods/p?fieldSelector={selector}"), RESOURCES)
+            routed("GET", f"/api/v1/watch/namespaces/n/pods/p?fieldSelector={selector}")
         assert refused.value.code == 400, selector
 
 
@@ -146,6 +155,12 @@ def test_what_is_not_there_is_refused_with_a_status(method: str, target: str, co
     ("method", "target"),
     [
         ("GET", "/apis/nope.example.com/v1/foos"),
+        ("GET", "/apis//v1/secrets"),
+        ("GET", "/apis//v1/namespaces/n/secrets/s"),
+        ("GET", "/apis/example.com//foos"),
+        ("GET", "/apis/example.com/v1//foos"),
+        ("GET", "/apis/example.com/v1/watch"),
+        ("GET", "/apis/example.com/v1/proxy"),
         ("GET", "/apis/example.com/v9/foos"),
         ("GET", "/apis/example.com/v1/bars"),
         ("GET", "/apis/example.com/v1/foos/f"),
@@ -166,26 +181,129 @@ def test_a_custom_resource_is_named_where_a_method_is_not_allowed() -> None:
     assert refused.value.details == {"group": "example.com", "kind": "foos"}
 
 
-@pytest.mark.parametrize(
-    ("query", "values"),
-    [
-        ("a=1&a=2&b", {"a": "1", "b": ""}),
-        ("a=x%20y+z&%61b=c", {"a": "x y z", "ab": "c"}),
-        ("a;b&c=d", {"c": "d"}),
-        ("", {}),
-        ("&&a=%zz", {"a": "%zz"}),
-    ],
-)
-def test_of_each_parameter_the_first_value_counts(query: str, values: dict[str, str]) -> None:
-    assert read(f"/?{query}").query == values
-
-
-@pytest.mark.parametrize(
-    ("query", "expected"), [({}, False), ({"watch": "0"}, False), ({"watch": "no"}, True)]
-)
-def test_watch_is_meant_unless_it_is_false(query: dict[str, str], expected: bool) -> None:
-    assert is_watch(query) is expected
-
-
 def test_a_route_says_nothing_of_what_is_not_asked() -> None:
     assert Route("list", RESOURCES.all()[0]).name == ""
+
+
+# ── What is authorized is what is served ────────────────────────────────────────────────────────────
+
+# Names that mean something in a path, or are the beginning of what does.
+WORDS = ("proxy", "watch", "status", "finalize", "namespaces", "scale", "pods", "widgets", "secrets", "log")
+
+
+def confusable() -> Resources:
+    """The built-in kinds, and custom ones whose plurals are words of the path, in both scopes."""
+    resources = served()
+    status = Subresource("status", "X", ("get", "patch", "update"))
+    for scope in (True, False):
+        group = "in.example.com" if scope else "all.example.com"
+        for plural in WORDS:
+            made = resource(
+                group, "v1", plural, "X", namespaced=scope, subresources=(status,), is_custom=True
+            )
+            resources.set_custom(f"{plural}.{group}", [made])
+    return resources
+
+
+CONFUSABLE = confusable()
+ALL = [one for one in CONFUSABLE.all() if one.is_custom or one.plural in WORDS]
+SEGMENTS = (
+    *(
+        *WORDS,
+        "api",
+        "apis",
+        "v1",
+        "in.example.com",
+        "all.example.com",
+        "a",
+        "n",
+        "nodes",
+        "exec",
+        "system:x",
+    ),
+    *("", ".", "..", "%2e%2e", "%2E", "a%2Fb", "a%25", "%70roxy", "n%C3%A9", "a%00", "%", " "),
+)
+QUERIES = (
+    *("", "", "?watch", "?watch=false", "?watch=1&watch=0", "?limit=1", "?fieldSelector=metadata.name%3Da"),
+    *("?fieldSelector=metadata.name!%3Da", "?fieldSelector=a%3Db&fieldSelector=metadata.name%3Da"),
+)
+METHODS = ("GET", "GET", "GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "get")
+
+
+@st.composite
+def requests(draw: st.DrawFn) -> tuple[str, str]:
+    """A documented path of some resource, with up to two segments added, replaced or dropped."""
+    one = draw(st.sampled_from(ALL))
+    path = ["apis", one.group, one.version] if one.group else ["api", one.version]
+    path += draw(st.sampled_from(([], [], ["watch"], ["proxy"])))
+    if (draw(st.integers(0, 3)) > 0) == one.namespaced:
+        path += ["namespaces", "n"]
+    path += [one.plural, *draw(st.sampled_from(([], ["a"], ["a", "status"], ["n", "proxy", "x"])))]
+    for _ in range(draw(st.sampled_from((0, 1, 2)))):
+        at, width = draw(st.integers(0, len(path))), draw(st.sampled_from((0, 1)))
+        path[at : at + width] = draw(st.sampled_from(([], *([each] for each in SEGMENTS))))
+    end = draw(st.sampled_from(("", "", "/", "//")))
+    return draw(st.sampled_from(METHODS)), f"/{'/'.join(path)}{end}{draw(st.sampled_from(QUERIES))}"
+
+
+def paths_of(found: Route, query: Mapping[str, str]) -> list[str]:
+    """Every path that may lead there: the one that Kubernetes documents, and the older one of a watch."""
+    one = found.resource
+    root = f"/apis/{one.group}/{one.version}" if one.group else f"/api/{one.version}"
+    within = f"/namespaces/{found.namespace}" if found.namespace else ""
+    ends = [part for part in (one.plural, found.name, found.subresource, found.below) if part]
+    paths = [f"{root}{within}/{'/'.join(ends)}"]
+    if found.verb == "watch":
+        paths.append(f"{root}/watch{within}/{one.plural}")
+        if query.get("fieldSelector", "").startswith("metadata.name="):
+            name = query["fieldSelector"].removeprefix("metadata.name=")
+            paths.append(f"{root}/watch{within}/{one.plural}/{name}")
+    return paths
+
+
+@settings(max_examples=500)
+@given(requests())
+@example(("GET", "/apis/all.example.com/v1/proxy/widgets"))
+@example(("DELETE", "/apis/all.example.com/v1/proxy/widgets"))
+@example(("GET", "/apis/in.example.com/v1/namespaces/n/status"))
+@example(("GET", "/apis//v1/secrets"))
+@example(("GET", "/apis/in.example.com/v1/namespaces/a"))
+@example(("GET", "/api/v1/namespaces/n/namespaces"))
+def test_what_is_authorized_is_what_is_served(request: tuple[str, str]) -> None:
+    event(check_request(*request))
+
+
+def check_request(method: str, target: str) -> str:
+    """What became of it; fails where something else is served than is authorized.  Also for ``make fuzz``."""
+    try:
+        info = request_info(method, read(target))
+        if not info.is_resource:
+            return "not a resource"
+        found, narrowed = route(info, CONFUSABLE)
+    except StatusError as refused:
+        return f"refused with {refused.code}"
+    check_same(info.attributes, found, narrowed)
+    # Nothing is reached by an alias: the decoded path, without one slash at its end, leads there alone.
+    path = unquote(target.partition("?")[0])
+    assert path.removesuffix("/") in paths_of(found, narrowed), target
+    return f"served: {found.verb}"
+
+
+def check_same(allowed: Attributes, found: Route, narrowed: Mapping[str, str]) -> None:
+    one = found.resource
+    assert (allowed.group, allowed.resource, allowed.subresource) == (
+        one.group,
+        one.plural,
+        found.subresource,
+    )
+    assert found.verb in (allowed.verb, "connect")
+    assert found.verb != "connect" or one.subresource(found.subresource) is not None
+    if found.name:
+        assert allowed.name == found.name
+    elif allowed.name:  # authorized for one object, so a list or watch shows no other
+        assert narrowed["fieldSelector"] == f"metadata.name={allowed.name}"
+    if (one.group, one.plural) == ("", "namespaces"):
+        assert allowed.namespace in ("", allowed.name)
+    else:
+        assert allowed.namespace == found.namespace
+    assert bool(found.namespace) <= one.namespaced

@@ -33,7 +33,7 @@ from setpoint.clock import within
 from setpoint.net.arriving import SMALL
 from setpoint.net.listen import Answer
 from setpoint.net.transport import Request
-from setpoint.server.authorization.attributes import read_attributes, refusal
+from setpoint.server.authorization.attributes import refusal
 from setpoint.server.authorization.authorizer import MASTERS
 from setpoint.server.golang import valid_text
 from setpoint.server.http import openid, upgrades
@@ -61,7 +61,8 @@ from setpoint.server.http.negotiate import (
     of_refusal,
     of_stream,
 )
-from setpoint.server.http.routing import NoPage, Route, Target, read, route
+from setpoint.server.http.request_info import RequestInfo, read, request_info
+from setpoint.server.http.routing import NoPage, Route, route
 from setpoint.server.http.tables import (
     as_scale,
     check_list,
@@ -223,42 +224,41 @@ class Api:
 
     async def _answer(self, request: Request) -> Answer:
         self._hosts.check(valid_text(request.headers.get("Host", "")))
-        target = read(request.target)
-        path = target.path
-        user = self._authorized(request, target)
+        info = request_info(request.method, read(request.target))
+        user = self._authorized(request, info)
+        if info.is_resource:
+            return await self._resource(request, info, user)
+        path = info.path
         first = path[0]
-        is_described = first in ("api", "apis")
-        if is_described and len(path) > (2 if first == "api" else 3):
-            return await self._resource(request, target, user)
-        seconds_allowed(target.query, 0)  # nothing is waited for, and yet a time that is none is refused
-        if is_described:
-            return self._described(request, target)
+        seconds_allowed(info.query, 0)  # nothing is waited for, and yet a time that is none is refused
+        if first in ("api", "apis"):
+            return self._described(request, info)
         if first in PATHS:
-            told = self._health.told(path, target.query)
+            told = self._health.told(path, info.query)
             if told is None:
                 raise NoPage
             return plain(told.code, told.text)
         if first == "version" and len(path) == 1:
             check_accepted(request.headers.get("Accept", ""), JSON)
-            return self._document(request, target, self._version, always_pretty=True)
+            return self._document(request, info, self._version, always_pretty=True)
         if first == "openapi" and len(path) > 1:
-            return self._openapi_document(request, target)
+            return self._openapi_document(request, info)
         if path in openid.PATHS:
             return self._openid_document(request, path)
         if path == ("",):
             return self._document(
-                request, target, msgspec.json.encode({"paths": self._paths()}), always_pretty=True
+                request, info, msgspec.json.encode({"paths": self._paths()}), always_pretty=True
             )
         raise NoPage
 
-    def _authorized(self, request: Request, target: Target) -> User:
+    def _authorized(self, request: Request, info: RequestInfo) -> User:
         """Who asks, and may: 401 or 403 otherwise.  A watch that was begun goes on, whatever changes."""
-        authenticator, path = self._authenticator, target.path
-        sender = authenticator.sender(request, path)
+        authenticator = self._authenticator
+        sender = authenticator.sender(request, info.path)
         is_acting = authenticator.is_acting(request)
         if MASTERS in sender.groups and not is_acting:
             return sender
-        asked = read_attributes(request.method, path, target.query)
+        asked = info.attributes
         user = authenticator.acting(request, sender, asked) if is_acting else sender
         authorizer = self._registry.access.authorizer
         if not authorizer.allows(user, asked):
@@ -267,8 +267,8 @@ class Api:
 
     # ── Resources ───────────────────────────────────────────────────────────────────────────────────
 
-    async def _resource(self, request: Request, target: Target, user: User) -> Answer:
-        found, query = route(request.method, target, self._registry.resources)
+    async def _resource(self, request: Request, info: RequestInfo, user: User) -> Answer:
+        found, query = route(info, self._registry.resources)
         if found.verb == "connect":
             return await self._connect(request, found, user)
         headers = request.headers
@@ -415,32 +415,32 @@ class Api:
 
     # ── Beside them ─────────────────────────────────────────────────────────────────────────────────
 
-    def _described(self, request: Request, target: Target) -> Answer:
+    def _described(self, request: Request, info: RequestInfo) -> Answer:
         """Groups, versions and resources."""
         if request.method != "GET":
             raise method_not_allowed()
-        path, resources = target.path, self._registry.resources
+        path, resources = info.path, self._registry.resources
         if len(path) == 1:
-            return self._roots(request, target)
+            return self._roots(request, info)
         if path[0] == "apis" and len(path) == 2:
             found = self._discovery.group(path[1])
             if found is None:
                 raise NoPage
-            return self._document(request, target, found, is_negotiated=True)
+            return self._document(request, info, found, is_negotiated=True)
         else:
             group, version = ("", path[1]) if path[0] == "api" else (path[1], path[2])
             found = self._discovery.version(group, version)
             if found is None:
                 is_builtin = any(not one.is_custom for one in resources.all() if one.group == group)
                 raise not_served() if is_builtin else NoPage()
-        return self._document(request, target, found)
+        return self._document(request, info, found)
 
-    def _roots(self, request: Request, target: Target) -> Answer:
-        root = target.path[0]
+    def _roots(self, request: Request, info: RequestInfo) -> Answer:
+        root = info.path[0]
         form = of_discovery(request.headers.get("Accept", ""), root)
         if form.kind != "discovery":
             return self._document(
-                request, target, self._versions(request) if root == "api" else self._discovery.groups()
+                request, info, self._versions(request) if root == "api" else self._discovery.groups()
             )
         whole = self._discovery.whole(root)
         headers = {"Cache-Control": "public", "ETag": whole.etag, "Vary": "Accept"}
@@ -464,7 +464,7 @@ class Api:
     def _document(
         self,
         request: Request,
-        target: Target,
+        info: RequestInfo,
         data: bytes,
         *,
         always_pretty: bool = False,
@@ -475,12 +475,12 @@ class Api:
         headers = request.headers
         accept = headers.get("Accept", "")
         form = Form() if always_pretty else self._negotiator.form(accept, is_custom=is_negotiated)
-        pretty = always_pretty or is_pretty(form, target.query, headers.get("User-Agent", ""))
+        pretty = always_pretty or is_pretty(form, info.query, headers.get("User-Agent", ""))
         body = written(data, form.media, pretty=pretty)
         return answered(200, body, form.media, encodings=headers.get("Accept-Encoding", ""))
 
-    def _openapi_document(self, request: Request, target: Target) -> Answer:
-        found = self._openapi.answer(target.path[1:], target.query, request.headers)
+    def _openapi_document(self, request: Request, info: RequestInfo) -> Answer:
+        found = self._openapi.answer(info.path[1:], info.query, request.headers)
         if found is None:
             raise NoPage
         headers = dict(found.headers)

@@ -1,35 +1,27 @@
-"""Which resource and verb a path and a method mean, as Kubernetes reads them.
+"""``route``: the resource that serves a request, and the verb; or the refusal, as Kubernetes words it.
 
-``read`` takes a target apart; ``route`` finds what it asks of the resources that are served.  What is
-refused is refused here: encoded slashes and control characters, names that are no path segment, methods
-that a resource does not have.  A group that nobody knows is ``NoPage``, which is not a Status: clients
-tell the two apart.
+The path is not parsed here: verb, group, resource, namespace, name and subresource are those of the
+``RequestInfo`` that was authorized.  Refused here are empty segments, names that are no path segment, and
+methods that a resource does not have.  A group that nobody knows is ``NoPage``, which is not a Status:
+clients tell the two apart.
 
 Pure.  Used by ``app.py``.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from typing import Final, NamedTuple
-from urllib.parse import unquote, unquote_plus
+from typing import Final, NamedTuple, cast
 
 from setpoint.api.selectors import FieldRequirement, FieldSelection
-from setpoint.server.golang import valid_text
+from setpoint.server.http.request_info import PATH_VERBS, RequestInfo
 from setpoint.server.registry.requests import Verb
 from setpoint.server.registry.resources import Resource
 from setpoint.server.registry.served import Resources
 from setpoint.server.statuses import StatusError, bad_request, method_not_allowed, not_found, not_served
 
-_SLASH: Final = re.compile(r"%2f", re.IGNORECASE)
-_BAD_ESCAPE: Final = re.compile(r"%(?![0-9a-fA-F]{2})")
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
-_FALSE: Final = ("false", "0")
-
-_COLLECTION: Final[Mapping[str, Verb]] = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
-_OBJECT: Final[Mapping[str, Verb]] = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-_BELOW: Final[Mapping[str, Verb]] = {**_OBJECT, "POST": "create"}
+_COLLECTION: Final = frozenset({"list", "watch", "create", "deletecollection"})
+_OBJECT: Final = frozenset({"get", "update", "patch", "delete"})
 
 
 class NoPage(StatusError):
@@ -37,13 +29,6 @@ class NoPage(StatusError):
 
     def __init__(self) -> None:
         super().__init__(404, "NotFound", "404 page not found")
-
-
-class Target(NamedTuple):
-    """A request's target, taken apart.  A slash at the end makes no difference."""
-
-    path: tuple[str, ...]
-    query: Mapping[str, str]  # the first value of each
 
 
 class Route(NamedTuple):
@@ -57,93 +42,40 @@ class Route(NamedTuple):
     below: str = ""  # what follows a proxy
 
 
-_NO_QUERY: Final[Mapping[str, str]] = {}
-
-
-def read(target: str) -> Target:
-    path, _, query = valid_text(target).partition("?")
-    if not path.startswith("/"):
-        raise bad_request("the target of the request is no path")
-    if "%" in path:
-        if _BAD_ESCAPE.search(path):
-            raise bad_request("the path has an escape that is none")
-        if _SLASH.search(path):
-            raise not_served()  # no name has a slash in it, and a path is not to be read in two ways
-        path = unquote(path, errors="replace")
-    if _CONTROL.search(path):
-        raise bad_request("the path has a control character in it")
-    segments = path.split("/")
-    if len(segments) > 2 and not segments[-1]:
-        segments.pop()
-    return Target(tuple(segments[1:]), _values(query) if query else _NO_QUERY)
-
-
-def _values(query: str) -> dict[str, str]:
-    values: dict[str, str] = {}
-    for pair in query.split("&"):
-        if not pair or ";" in pair:  # as Go does
-            continue
-        name, _, value = pair.partition("=")
-        if "%" in name or "+" in name:
-            name = unquote_plus(name)
-        if name not in values:
-            values[name] = unquote_plus(value) if "%" in value or "+" in value else value
-    return values
-
-
-def is_watch(query: Mapping[str, str]) -> bool:
-    """``watch`` alone is enough, and only false and 0 mean no."""
-    return "watch" in query and query["watch"].lower() not in _FALSE
-
-
-def route(method: str, target: Target, resources: Resources) -> tuple[Route, Mapping[str, str]]:
-    """What is asked, and the query to read it with.  The path begins with ``api`` or ``apis``."""
-    path, query = target
-    group, rest = ("", path[1:]) if path[0] == "api" else (path[1] if len(path) > 1 else "", path[2:])
-    version, rest = rest[0], rest[1:]
-    is_old_watch = len(rest) > 1 and rest[0] == "watch"
-    if is_old_watch:
-        if method != "GET":
-            raise method_not_allowed()
-        rest = rest[1:]
-    place = _place(rest, group)
-    resource = resources.find(group, version, place.plural)
-    if resource is None:
-        raise _unknown(group, resources)
-    if is_old_watch:
-        _check_scope(resource, place, is_old_watch=True)
-        return Route("watch", resource, place.namespace), _narrowed(query, place.name)
-    _check_scope(resource, place)
-    for what, said in (("Name", place.name), ("Namespace", place.namespace)):
+def route(info: RequestInfo, resources: Resources) -> tuple[Route, Mapping[str, str]]:
+    """What serves the request, and the query to read it with.  The request names a resource."""
+    if "" in info.path:
+        raise not_served() if info.path[0] == "api" else NoPage()
+    resource = resources.find(info.group, info.version, info.resource)
+    if resource is None or _is_path_verb_alone(info) or (info.is_namespace_itself and info.group):
+        raise _unknown(info.group, resources)
+    # Namespaces are cluster-scoped, though a Role in a namespace can allow reading that one.
+    namespace = "" if info.is_namespace_itself else info.namespace
+    _check_scope(resource, info, namespace)
+    if info.is_verb_in_path:
+        return _route_path_verb(info, resource, namespace)
+    for what, said in (("Name", info.name), ("Namespace", namespace)):
         if said in (".", "..") or "%" in said:
             why = "may not contain '%'" if "%" in said else f"may not be '{said}'"
             raise bad_request(f'{what} parameter invalid: "{said}": {why}')
-    verb = _verb(method, resource, place, query)
-    return Route(verb, resource, place.namespace, place.name, place.subresource, place.below), query
+    verb = _verb(info, resource, namespace)
+    return Route(verb, resource, namespace, info.name, info.subresource, "/".join(info.rest)), info.query
 
 
-class _Place(NamedTuple):
-    plural: str
-    namespace: str = ""
-    name: str = ""
-    subresource: str = ""
-    below: str = ""
+def _is_path_verb_alone(info: RequestInfo) -> bool:
+    """``…/v1/watch``: a verb without a resource, even where a resource has that name, as in Kubernetes."""
+    return info.resource in PATH_VERBS and not info.is_verb_in_path and not info.namespace
 
 
-def _place(rest: tuple[str, ...], group: str) -> _Place:
-    """The words of a path below group and version."""
-    namespace = ""
-    if rest and rest[0] == "namespaces" and len(rest) > 2:
-        is_below_namespace = not group and rest[2] in ("status", "finalize") and len(rest) == 3
-        if not is_below_namespace:
-            namespace, rest = rest[1], rest[2:]
-            if not namespace:
-                raise not_served()
-    if not rest or "" in rest:
-        raise not_served()
-    name = rest[1] if len(rest) > 1 else ""
-    subresource = rest[2] if len(rest) > 2 else ""
-    return _Place(rest[0], namespace, name, subresource, "/".join(rest[3:]))
+def _route_path_verb(
+    info: RequestInfo, resource: Resource, namespace: str
+) -> tuple[Route, Mapping[str, str]]:
+    """``watch/…``, which is another way to write a watch.  ``proxy/…`` is gone from Kubernetes."""
+    if info.verb != "watch":
+        raise _not_allowed(info.verb, resource) if resource.is_custom else not_served()
+    if info.method != "GET":
+        raise method_not_allowed()
+    return Route("watch", resource, namespace), _narrowed(info.query, info.name)
 
 
 def _unknown(group: str, resources: Resources) -> StatusError:
@@ -155,12 +87,10 @@ def _unknown(group: str, resources: Resources) -> StatusError:
     return not_served() if is_builtin else NoPage()
 
 
-def _check_scope(resource: Resource, place: _Place, *, is_old_watch: bool = False) -> None:
-    is_too_long = bool(place.below) and (resource.is_custom or place.subresource != "proxy")
-    is_wrong = bool(place.namespace) > resource.namespaced or is_too_long
-    if resource.namespaced and not place.namespace and place.name:
-        is_wrong = True
-    if is_old_watch and place.subresource:
+def _check_scope(resource: Resource, info: RequestInfo, namespace: str) -> None:
+    is_too_long = bool(info.rest) and (resource.is_custom or info.subresource != "proxy")
+    is_wrong = bool(namespace) > resource.namespaced or is_too_long
+    if resource.namespaced and not namespace and info.name:
         is_wrong = True
     if is_wrong:
         raise NoPage() if resource.is_custom else not_served()
@@ -183,40 +113,39 @@ def _narrowed(query: Mapping[str, str], name: str) -> Mapping[str, str]:
     return query
 
 
-def _verb(method: str, resource: Resource, place: _Place, query: Mapping[str, str]) -> Verb:
-    if method == "HEAD" and resource.is_custom:
-        method = "GET"
-    if place.subresource:
-        return _verb_below(method, resource, place)
-    if place.name:
-        verb = _OBJECT.get(method)
-        if not set(_OBJECT.values()) & set(resource.verbs):
+def _verb(info: RequestInfo, resource: Resource, namespace: str) -> Verb:
+    """The verb that was authorized, where the resource has it; ``connect`` for what opens a connection."""
+    if info.subresource:
+        return _subresource_verb(info, resource)
+    if info.name:
+        allowed = _OBJECT
+        if not _OBJECT & set(resource.verbs):
             raise not_served()
-    elif resource.namespaced and not place.namespace:
-        verb = _COLLECTION.get(method)
-        if "list" not in resource.verbs:
-            raise not_served()
-        if verb != "list":
-            raise NoPage() if resource.is_custom else method_not_allowed()
     else:
-        verb = _COLLECTION.get(method)
-    if verb == "list" and is_watch(query):
-        verb = "watch"
-    if verb is None or verb not in resource.verbs:
-        raise _not_allowed(verb or "", resource)
-    return verb
+        allowed = _COLLECTION
+        if resource.namespaced and not namespace:
+            if "list" not in resource.verbs:
+                raise not_served()
+            if info.verb not in ("list", "watch"):
+                raise NoPage() if resource.is_custom else method_not_allowed()
+    is_head = info.method == "HEAD" and not resource.is_custom
+    if is_head or info.verb not in allowed or info.verb not in resource.verbs:
+        raise _not_allowed(info.verb, resource)
+    return cast("Verb", info.verb)
 
 
-def _verb_below(method: str, resource: Resource, place: _Place) -> Verb:
-    below = resource.subresource(place.subresource)
+def _subresource_verb(info: RequestInfo, resource: Resource) -> Verb:
+    below = resource.subresource(info.subresource)
     if below is None:
         if resource.is_custom:
-            raise not_found(resource.plural, resource.group, place.name)
+            raise not_found(resource.plural, resource.group, info.name)
         raise not_served()
-    verb = _BELOW.get("GET" if method in ("HEAD", "OPTIONS") and below.name == "proxy" else method)
-    if verb is None or verb not in below.verbs:
-        raise _not_allowed(verb or "", resource)
-    return "connect" if below.is_connection else verb
+    if below.name == "proxy" and info.method in ("HEAD", "OPTIONS"):
+        return "connect"
+    is_head = info.method == "HEAD" and not resource.is_custom
+    if is_head or info.verb not in below.verbs:
+        raise _not_allowed(info.verb, resource)
+    return "connect" if below.is_connection else cast("Verb", info.verb)
 
 
 def _not_allowed(verb: str, resource: Resource) -> StatusError:
