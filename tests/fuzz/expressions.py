@@ -84,7 +84,8 @@ _WAYS: Final[dict[str, tuple[str, ...]]] = {
     "v": ("semver('1.2.3-a+b')", "semver({s})"),
     "o": ("optional.none()", "optional.of({i})", "self.?s", "self.m[?{s}]", "{l}.first()",
           "self.l[?{i}]"),
-    "r": ("'^a+$'", "'[a-z]*'", "'(a|b)*c'", "{s}", "'('", "'(?i)x{{2}}'"),
+    "r": ("'^a+$'", "'[a-z]*'", "'(a|b)*c'", "{s}", "'('", "'(?i)x{{2}}'",
+          "'^(a|aa)+$'", "'^([a-z]{{1,63}}[.]?){{1,10}}$'", "'(x+x+)+y'", "'((a?b?){{30}}){{30}}c'"),
 }  # fmt: skip
 _KINDS: Final = "".join(_WAYS)
 _HOLE: Final = re.compile(r"\{([a-z])\}")

@@ -28,7 +28,7 @@ from setpoint.net import listen
 from setpoint.server.http.app import MAX_BODY
 from setpoint.server.server import ApiServer
 from tests.fuzz.chance import Chance
-from tests.fuzz.targets import TENANT, Asked, connection, kubeconfigs, many, pieces
+from tests.fuzz.targets import TENANT, Asked, connection, kubeconfigs, many, paths, pieces
 from tests.server.http.asking import DEFINITIONS, MAPS, Asking, Got, config_map, until_served
 from tests.server.test_fuzz import BARS, CORPUS, Logged
 from tests.server.test_limits import BY_DESIGN, FOOS, JSON, definition, is_proper
@@ -89,7 +89,7 @@ class Round:
         finally:
             root.removeHandler(self._logged)
         for _ in range(values):
-            for check in (pieces, kubeconfigs):
+            for check in (pieces, kubeconfigs, paths):
                 self._findings.asked[check.__name__] += 1
                 try:
                     check(self.chance)
@@ -127,7 +127,10 @@ class Round:
         except Exception:  # noqa: BLE001 - likewise
             told = traceback.format_exc()[-2000:]
         shown = f"{name}: {asked.method} {asked.target[:100]}, {len(asked.body or b'')} bytes"
-        findings.slowest = max(findings.slowest, (round(time.process_time() - began, 3), shown))
+        took = round(time.process_time() - began, 3)
+        findings.slowest = max(findings.slowest, (took, shown))
+        if took > LONGEST:  # a blocked event loop sees no timeout
+            told += f"it took {took} s of work"
         logged = self._logged.taken()
         if got is not None:
             findings.statuses[str(got.status)] += 1

@@ -18,6 +18,7 @@ from setpoint.errors import ConfigError
 from setpoint.net.arriving import Arriving
 from tests.fuzz import expressions
 from tests.fuzz.chance import WORDS, Chance
+from tests.server.http import test_routing
 from tests.server.http.asking import DEFINITIONS, MAPS
 from tests.server.test_fuzz import BARS, CORPUS, OPTIONS, Kind
 from tests.server.test_limits import (
@@ -415,6 +416,62 @@ def _jwt(chance: Chance) -> str:
     return ".".join(parts[: chance.one(3, 3, 3, 2, 1)] + ["x"] * chance.one(0, 0, 1))
 
 
+FORMATS: Final = (
+    *("bsonobjectid", "byte", "cidr", "creditcard", "date", "date-time", "duration", "email", "hexcolor"),
+    *("hostname", "ipv4", "ipv6", "isbn", "k8s-long-name", "k8s-short-name", "mac", "rgbcolor", "ssn"),
+    *("uri", "uuid", "uuid4"),
+)
+PATTERNS: Final = (
+    *("^([a-z0-9]{1,63}[.]?){1,10}$", "^(a|aa)+$", "(x+x+)+y", "^(a?){50}a{50}$", ".*.*.*=$"),
+    *("((a?b?){30}){30}c", "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", "\\pL{1,90}!", "^(\\s*a?)*$"),
+)
+
+
+def hostile_text(chance: Chance) -> str:
+    """A few characters repeated very often, and a tail that fails: what makes backtracking slow."""
+    pump = chance.one(
+        "0", "a", " ", "1.", "a.", "a-", "x", "ab", "\\", '"', "<", "@", ":", "%", "é", "0m", "1h"
+    )
+    count = chance.one(30, 120, 1_200, 5_000, 20_000)
+    return chance.one("", "", "a", "0", "1.") + pump * count + chance.one("", "x", "!", "\0", "@a")
+
+
+def hostile(chance: Chance) -> Asked:
+    """Values that are slow to match, wherever something is matched."""
+    text = hostile_text(chance)
+    match chance.randrange(6):
+        case 0:
+            resources = {chance.one("limits", "requests"): {chance.one("cpu", "memory", text): text}}
+            container = {"name": "c", "image": "i", "resources": resources}
+            body: Any = {"metadata": {"name": "a"}, "spec": {"containers": [container]}}
+            target = "/api/v1/namespaces/default/pods"
+        case 1:
+            other = {"name": chance.one("c", text), "image": text, "env": [{"name": text, "value": "x"}]}
+            body = {"metadata": {"name": "a"}, "spec": {"containers": [other]}}
+            target = "/api/v1/namespaces/default/pods"
+        case 2:
+            place = chance.one("name", "generateName", "labels", "annotations", "finalizers")
+            value: Any = {"labels": {text: text}, "annotations": {text: text}, "finalizers": [text]}.get(
+                place, text
+            )
+            body, target = {"metadata": {"name": "a", place: value}}, MAPS
+        case 3:
+            parameter = chance.one("labelSelector", "fieldSelector", "resourceVersion", "limit")
+            return Asked("GET", f"{MAPS}?{parameter}={quote(text[:6_000])}")
+        case _:
+            word = (
+                {"format": chance.choice(FORMATS)}
+                if chance.often(0.5)
+                else {"pattern": chance.choice(PATTERNS)}
+            )
+            schema: dict[str, Any] = {
+                "type": "object",
+                "properties": {"a": {"type": "string", **word, "default": text}},
+            }
+            body, target = definition("bazs", "Baz", **schema), DEFINITIONS
+    return Asked("POST", f"{target}?dryRun=All", chance.json(body), {"Content-Type": JSON})
+
+
 TARGETS: Final[dict[str, Target]] = {
     "objects": objects,
     "patches": patches,
@@ -426,6 +483,7 @@ TARGETS: Final[dict[str, Target]] = {
     "lengths": lengths,
     "deletions": deletions,
     "credentials": credentials,
+    "hostile": hostile,
 }
 
 # ── Bytes of a connection ───────────────────────────────────────────────────────────────────────────
@@ -536,6 +594,19 @@ _KUBECONFIG: Final[dict[str, Any]] = {
     "users": [{"name": "a", "user": _USER}],
     "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a", "namespace": "n"}}],
 }
+
+
+def paths(chance: Chance) -> None:
+    """Paths near those of some resource: what is authorized is what is served."""
+    one = chance.choice(test_routing.ALL)
+    path = ["apis", one.group, one.version] if one.group else ["api", one.version]
+    path += chance.one([], [], ["watch"], ["proxy"], ["namespaces", "n"], ["namespaces", "n"])
+    path += [one.plural, *chance.one([], ["a"], ["a", "status"])]
+    for _ in range(chance.randrange(4)):
+        at = chance.randrange(len(path) + 1)
+        path[at : at + chance.randrange(2)] = [chance.choice(test_routing.SEGMENTS)]
+    target = f"/{'/'.join(path)}{chance.one('', '', '/', '//')}{chance.choice(test_routing.QUERIES)}"
+    test_routing.check_request(chance.choice(test_routing.METHODS), target)
 
 
 def kubeconfigs(chance: Chance) -> None:
