@@ -16,9 +16,10 @@ import random
 import re
 import signal
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -38,7 +39,9 @@ WRITERS, NAMES, MOST_ACKS = 6, 3, 70
 SPACES = ("default", "kube-public")
 MAPS = "configmaps"
 ROOT = Path(__file__).parents[2]
-ALIVE = [point for point in POINTS if not point.startswith("fresh.")]  # those of repair: test_recovery.py
+ALIVE = [
+    point for point in POINTS if not point.startswith(("fresh.", "settle."))
+]  # test_recovery.py, test_sqlite.py
 TURNS = [*ALIVE, "", ""] if CYCLES < 50 else [each for point in ALIVE for each in (point, "")]
 READY = re.compile(r"ready at (https://\S+) ")
 
@@ -99,10 +102,11 @@ class Maker:
 
 
 @asynccontextmanager
-async def made(data: Path) -> AsyncIterator[Maker]:
+async def made(data: Path, environment: Mapping[str, str] = MappingProxyType({})) -> AsyncIterator[Maker]:
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "tests.server.killing"),
         cwd=ROOT,
+        env={**os.environ, **environment},
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
     )

@@ -25,13 +25,14 @@ from setpoint.testing.history_check import Recorder, Row, State, check, replayed
 from tests.server.storage.stores import PODS, all_events, value
 
 CYCLES = int(os.environ.get("SETPOINT_CRASHES", "25"))
-POINTS_HERE = [point for point in POINTS if not point.startswith("fresh.")]
+POINTS_HERE = [point for point in POINTS if not point.startswith(("fresh.", "settle."))]
 ROOT = Path(__file__).parents[3]
 
 
 def test_the_points_that_a_life_reaches_and_those_of_repair_are_all_there_are() -> None:
     others = set(POINTS) - set(POINTS_HERE)
-    assert others == {"fresh.written", "fresh.aside", "fresh.placed"}, "test_recovery.py kills at those"
+    repair = {"fresh.written", "fresh.aside", "fresh.placed"}  # test_recovery.py kills at those
+    assert others == repair | {"settle.truncated"}, "and test_sqlite.py fails at that one"
 
 
 def test_p01_p03_p04_p15_p18_p20_a_killed_store_has_all_that_was_acknowledged_or_seen(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from setpoint.server.storage.failpoints import Failpoints, error
 from setpoint.server.storage.folder import CannotOpen
 from setpoint.server.storage.history import Closed
 from setpoint.server.storage.log import Log
-from setpoint.server.storage.protocol import Changed, Compacted, Record, Unwritable
+from setpoint.server.storage.protocol import Changed, Compacted, OutcomeUnknown, Record, Unwritable
 from setpoint.server.storage.retention import Keep
 from setpoint.server.storage.sqlite import SqliteStore
 from setpoint.testing.history_check import Recorder
@@ -301,6 +301,20 @@ async def test_p21_a_refused_commit_takes_no_revision_and_leaves_nothing(tmp_pat
     found = left(tmp_path / "data")
     assert found.objects == {pod(): new}
     assert not found.damaged
+
+
+async def test_p21_a_commit_that_may_be_on_disk_is_not_said_to_be_refused(tmp_path: Path) -> None:
+    points = Failpoints({})
+    store = await SqliteStore.open(tmp_path / "data", failpoints=points)
+    points.arm("write.committed", error)
+    points.arm("settle.truncated", error)
+    with pytest.raises(OutcomeUnknown, match="whether it was written is not known"):
+        await store.create(pod(), encode("maybe"))
+    assert "is not known" in store.trouble(), "health says so"
+    assert store.get(pod()) is None
+    new = await store.create(pod(), encode("new"))
+    await store.close()
+    assert left(tmp_path / "data").objects == {pod(): new}
 
 
 @contextmanager

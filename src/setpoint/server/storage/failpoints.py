@@ -23,6 +23,7 @@ POINTS: Final = {
     "write.committed": "it is durable, and nobody knows",
     "write.applied": "it can be read and watched, and its writers have no answer yet",
     "write.acknowledged": "its writers have their answer, and none has acted on it",
+    "settle.truncated": "a failed commit was taken out of the log, and that is not durable yet",
     "compaction.begin": "before a step of compaction",
     "compaction.deleted": "its rows are deleted in the transaction, and nothing is committed",
     "compaction.committed": "after a step of compaction",

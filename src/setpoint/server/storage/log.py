@@ -6,10 +6,11 @@ and nothing on disk can disagree with anything else on disk.
 
 Promises:
 
-1. ``append`` returns when its events are on the disk, all of them or, if it raises, none: SQLite's
-   write-ahead log with ``synchronous=FULL``, one statement and one fsync for all.
-2. After a refusal the log is cleared of what was refused before anything else is written, so that no
-   revision is on disk twice or comes back.
+1. ``append`` returns when its events are on the disk, all of them: SQLite's write-ahead log with
+   ``synchronous=FULL``, one statement and one fsync for all.
+2. If ``append`` raises, none of them is on the disk, now or after a crash.  The one exception says so:
+   ``Unsettled``, where a commit failed in its fsync and could not be taken back.  Nothing else is written
+   until it is taken back, so no revision is on disk twice.
 3. Revisions above ``compacted`` have no gaps, and one is never taken again: the highest is kept even where
    its row is gone.
 4. ``forget`` removes only what neither an object nor a watch above ``compacted`` needs.  Each call is one
@@ -31,7 +32,7 @@ from sys import intern
 from typing import Any, ClassVar, Final, NamedTuple
 
 from setpoint.server.storage.failpoints import Failpoints
-from setpoint.server.storage.folder import CannotOpen, create_file, sync_directory
+from setpoint.server.storage.folder import CannotOpen, create_file, sync_directory, sync_file
 from setpoint.server.storage.history import FIRST, Older
 from setpoint.server.storage.protocol import Compacted, Event, EventType, Place, Record
 
@@ -41,6 +42,9 @@ MOST_EVENTS: Final = 100  # in one append: an old SQLite takes 999 values in a s
 _PAGE: Final = 4096
 _WINDOW: Final = 2_000  # revisions that one read of what is older looks through
 _PIECE: Final = 500  # events that one such read gives
+
+# A write that failed is of a frame that is not whole, so the commit is not in the log, whatever happens next.
+_NOT_COMMITTED: Final = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE})
 
 _TYPES: Final[tuple[EventType, ...]] = ("ADDED", "MODIFIED", "DELETED")
 _NUMBERS: Final = {each: number for number, each in enumerate(_TYPES)}
@@ -96,6 +100,10 @@ class Damage(NamedTuple):
     place: Place | None  # as far as it can be read, and it may be this that is damaged
     why: str
     previous: int = 0  # likewise
+
+
+class Unsettled(Exception):
+    """A commit failed, and a start may find it on the disk or not: it could not be taken back."""
 
 
 class Log:
@@ -210,10 +218,10 @@ class Log:
             # One statement, which is a transaction by itself: each call into SQLite lets go of the
             # interpreter, and then waits for the event loop to give it back.  In this one is the fsync.
             self._database.execute(_INSERT + f", {_ROW}" * (len(events) - 1), values)
-        except BaseException:
-            self._refused = True
+            self._failpoints.reached("write.committed")  # an error here: it is on disk, and said not to be
+        except BaseException as error:
+            self._take_back(error)
             raise
-        self._failpoints_after("write.committed")
         self.revision = events[-1].record.revision
         self._pages += pages
 
@@ -249,27 +257,30 @@ class Log:
             self._database.execute("BEGIN IMMEDIATE")
             yield
             self._database.execute("COMMIT")  # here the write-ahead log is written, and here is the fsync
-        except BaseException:
-            self._refused = True
+        except BaseException as error:
+            self._refused = self._refused or _may_be_committed(error)
             with contextlib.suppress(sqlite3.Error):
                 if self._database.in_transaction:
                     self._database.execute("ROLLBACK")
             raise
 
-    def _failpoints_after(self, point: str) -> None:
-        """An error after the commit is one of those where the disk did it and said that it did not."""
+    def _take_back(self, error: BaseException) -> None:
+        """Make sure that a commit that failed is not on the disk.  Raises ``Unsettled`` where that fails."""
+        if not _may_be_committed(error):
+            return
+        self._refused = True
         try:
-            self._failpoints.reached(point)
-        except BaseException:
-            self._refused = True
-            raise
+            self._settle()
+        except (sqlite3.Error, OSError) as settling:
+            raise Unsettled(f"{error}, and it could not be taken back: {settling}") from error
 
     def _settle(self) -> None:
         """Clear away what was refused.
 
         A commit that failed in its fsync may have left whole frames in the write-ahead log, which the next
         start would take for committed.  Taking out what is above the last acknowledged revision and
-        emptying the log makes sure that it is gone; until that succeeds, nothing else is written.
+        emptying the log makes sure that it is gone; until that succeeds, nothing else is written.  The
+        empty log is synced, because a power loss could bring the frames back otherwise.
         """
         if not self._refused:
             return
@@ -279,8 +290,14 @@ class Log:
         busy, *_ = self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if busy:
             raise sqlite3.OperationalError("the write-ahead log could not be emptied")
+        self._failpoints.reached("settle.truncated")
+        sync_file(Path(f"{self._path}-wal"))
         self._pages = 0
         self._refused = False
+
+
+def _may_be_committed(error: BaseException) -> bool:
+    return getattr(error, "sqlite_errorcode", None) not in _NOT_COMMITTED
 
 
 def write_fresh(path: Path, records: Iterable[Record], revision: int) -> None:

@@ -85,6 +85,10 @@ class Unwritable(StorageError):
     """The disk refused; nothing was written, and reads go on."""
 
 
+class OutcomeUnknown(StorageError):
+    """The disk failed in the middle of a write: a restart may find it written or not.  Reads go on."""
+
+
 class Watch(Protocol):
     """Events of one resource, in order, each once."""
 

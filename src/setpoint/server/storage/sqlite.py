@@ -13,7 +13,8 @@ Promises, beside those of ``protocol.py``:
    commit; the others are judged when it can be seen in memory.
 3. Revisions are handed out when a commit is made up, from the last durable one: a commit that is refused
    takes none with it.
-4. A refused commit is ``Unwritable`` for those in it.  Reads go on, and so do writes once the disk allows.
+4. A commit that fails is ``Unwritable`` for those in it where none of it is on the disk, and
+   ``OutcomeUnknown`` where that is not certain.  Reads go on, and so do writes once the disk allows.
 5. Compaction and checkpoints are small steps between two commits.  A watch that stands further back than
    memory reads from disk, in pieces, through the same thread.
 
@@ -37,14 +38,16 @@ from setpoint.server.storage import recovery
 from setpoint.server.storage.failpoints import Failpoints
 from setpoint.server.storage.folder import Folder
 from setpoint.server.storage.history import Closed, Older, ReadOlder
-from setpoint.server.storage.log import MOST_EVENTS, Damage, Log
+from setpoint.server.storage.log import MOST_EVENTS, Damage, Log, Unsettled
 from setpoint.server.storage.protocol import (
     Changed,
     Encode,
     Event,
     EventType,
+    OutcomeUnknown,
     Place,
     Record,
+    StorageError,
     Unwritable,
 )
 from setpoint.server.storage.reads import Reads
@@ -285,7 +288,7 @@ class SqliteStore(Reads):
         while batch := self._gather():
             try:
                 self._log.append([event for _, event in batch])
-            except (sqlite3.Error, OSError) as error:
+            except (sqlite3.Error, OSError, Unsettled) as error:
                 self._tell(self._refuse, batch, error)
             except BaseException:
                 self._tell(self._fail, [write.done for write, _ in batch], Closed(_FAILED))
@@ -330,10 +333,18 @@ class SqliteStore(Reads):
     def _refuse(self, batch: _Batch, error: Exception) -> None:
         self._unapplied.difference_update([write.place for write, _ in batch])
         self._refused += 1
-        refusal = f"write to {self._folder.path}: {error}; nothing was written, and reads go on"
+        failed = f"write to {self._folder.path}: {error}"
+        refusal: StorageError
+        if isinstance(error, Unsettled):
+            refusal = OutcomeUnknown(
+                f"{failed}; whether it was written is not known: the object may be there after a restart. "
+                "Until the disk lets it be taken back, nothing else is written; reads go on"
+            )
+        else:
+            refusal = Unwritable(f"{failed}; nothing was written, and reads go on")
         log.warning("%s", refusal)
-        self._trouble = refusal
-        self._fail([write.done for write, _ in batch], Unwritable(refusal))
+        self._trouble = str(refusal)
+        self._fail([write.done for write, _ in batch], refusal)
 
     def _committed(self, batch: _Batch) -> None:
         """It is durable: let it be seen.  Should that fail, nothing more is written."""
