@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+import tracemalloc
 from collections.abc import Sequence
 from contextlib import aclosing
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 import pytest
@@ -128,6 +130,70 @@ async def test_pages_miss_nothing_where_one_namespace_begins_as_another() -> Non
             break
 
     assert sorted(found) == [(space, name) for space in ("a", "a-b", "a.b") for name in "xy"]
+
+
+async def test_each_page_says_how_many_follow() -> None:
+    pods = Pods()
+    for number in range(5):
+        await pods.put(f"p{number}")
+    remaining, token = [], ""
+    while True:
+        page = await pods.listed(limit="2", **({"continue": token} if token else {}))
+        await pods.put("p9")
+        remaining.append(page.remaining)
+        token = page.continue_token
+        if not token:
+            break
+    assert remaining == [3, 1, None]
+
+
+class Work:
+    """What is done meanwhile: lines of Python, and bytes that were in use at once."""
+
+    lines = bytes = 0
+
+    def __enter__(self) -> Self:
+        self._before = sys.gettrace()
+        tracemalloc.start()
+        sys.settrace(self._trace)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.settrace(self._before)
+        self.bytes = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+
+    def _trace(self, *_: object) -> Any:
+        self.lines += 1
+        return self._trace
+
+
+async def work_of_pages(objects: int, clients: int) -> Work:
+    """What the most costly page takes, where each client lists in pages and each page follows a write."""
+    pods = Pods()
+    for number in range(objects):
+        await pods.put(f"p{number:05}")
+    tokens: list[str] = []
+    for number in range(clients):  # each at a revision of its own
+        await pods.put(f"p{number:05}", labels={"at": "first"})
+        tokens.append((await pods.listed(limit="5")).continue_token)
+    worst = Work()
+    for turn in range(3):
+        for client, token in enumerate(tokens):
+            await pods.put(f"p{turn * clients + client:05}", labels={"at": "later"})
+            with Work() as work:
+                page = await pods.listed(limit="5", **{"continue": token})
+            assert len(page.records) == 5
+            tokens[client] = page.continue_token
+            worst.lines, worst.bytes = max(worst.lines, work.lines), max(worst.bytes, work.bytes)
+    return worst
+
+
+async def test_a_page_costs_as_much_as_the_page_however_many_objects_and_clients_there_are() -> None:
+    few = await work_of_pages(objects=200, clients=2)
+    many = await work_of_pages(objects=4_000, clients=20)
+    assert many.lines < 2 * few.lines
+    assert many.bytes < 2 * few.bytes
 
 
 async def test_a_page_that_is_too_old_is_410_with_a_token_to_go_on() -> None:

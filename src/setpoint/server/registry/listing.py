@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import base64
 import binascii
-from bisect import bisect_right
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 import msgspec
@@ -227,21 +227,26 @@ def _check_fields(selection: FieldSelection, resource: Resource) -> None:
 # ── Pages ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-class _Token(msgspec.Struct):
+class _Token(msgspec.Struct, omit_defaults=True):
     v: str
     rv: int
     start: str
+    left: int | None = None  # objects that follow, where that is known; Kubernetes' token has none
 
 
-def _write_token(revision: int, after: Record) -> str:
+def _write_token(revision: int, after: Record, left: int | None) -> str:
     start = (
         f"{after.place.namespace}/{after.place.name}\0" if after.place.namespace else f"{after.place.name}\0"
     )
-    token = msgspec.json.encode(_Token("meta.k8s.io/v1", revision, start))
+    return _encode(_Token("meta.k8s.io/v1", revision, start, left))
+
+
+def _encode(made: _Token) -> str:
+    token = msgspec.json.encode(made)
     return base64.urlsafe_b64encode(token).rstrip(b"=").decode()
 
 
-def _read_token(text: str) -> tuple[int, str]:
+def _read_token(text: str) -> _Token:
     try:
         token = msgspec.json.decode(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=_Token)
     except (binascii.Error, ValueError, msgspec.DecodeError):
@@ -252,7 +257,7 @@ def _read_token(text: str) -> tuple[int, str]:
         )
     if not token.start or ".." in token.start.split("/"):
         raise bad_request("continue key is not valid: the start is not a valid key")
-    return token.rv, token.start
+    return token
 
 
 Present = Callable[[Resource, Sequence[Record]], Awaitable[list[Record]]]
@@ -262,76 +267,86 @@ async def list_objects(store: Store, ask: Ask, present: Present | None = None) -
     """A list, or a page of one, as it is stored; but as ``present`` has it where that is selected by."""
     options, selector = list_options(ask.query, is_watch=False), Selector(ask)
     if options.continue_token:
-        records, revision = await _rest(store, ask, options)
-        limit = options.limit
+        found = await _rest(store, ask, options)
     else:
-        records, revision, limit = await _all(store, ask, options)
+        found = await _first(store, ask, options)
+    records: Iterable[Record] = found.records
     if present is not None and selector.needs_conversion:
-        records = await present(ask.resource, records)
-    return _page(records, revision, limit, selector)
+        records = await present(ask.resource, list(records))
+    listed = _page(records, found, selector)
+    if listed.continue_token:
+        store.hold(listed.revision)
+    return listed
 
 
-async def _all(store: Store, ask: Ask, options: ListOptions) -> tuple[list[Record], int, int]:
-    """What a list begins with, its revision, and how many are wanted at once."""
-    version = options.version
+class _Found(NamedTuple):
+    """What a page is taken from."""
+
+    records: Iterable[Record]
+    revision: int
+    limit: int
+    left: int | None = None  # of ``records``, where that is known
+
+
+async def _first(store: Store, ask: Ask, options: ListOptions) -> _Found:
+    """What a list begins with."""
+    version, stored, namespace = options.version, ask.resource.stored, ask.namespace
     if version is not None and version > store.revision:
         raise version_too_large(version, store.revision)
+    limit = 0 if version == 0 and not options.match else options.limit  # "any version" is never in pages
     is_exact = options.match == "Exact" or (version and options.limit and not options.match)
     if is_exact and version:
-        try:
-            records = await store.listed_at(ask.resource.stored, ask.namespace, version)
-            revision = version
-        except Compacted:
-            raise expired(_TOO_OLD) from None
+        revision = version
+    elif not limit:
+        return _Found(store.listed(stored, namespace), store.revision, 0)
     else:
-        records, revision = store.listed(ask.resource.stored, ask.namespace), store.revision
-    limit = 0 if version == 0 and not options.match else options.limit  # "any version" is never in pages
-    return records, revision, limit
+        revision = store.revision
+    try:
+        records = await store.listed_from(stored, namespace, revision, None)
+    except Compacted:
+        raise expired(_TOO_OLD) from None
+    return _Found(records, revision, limit, store.count(stored, namespace, revision) if limit else None)
 
 
-async def _rest(store: Store, ask: Ask, options: ListOptions) -> tuple[list[Record], int]:
-    """What a list goes on with, and its revision."""
+async def _rest(store: Store, ask: Ask, options: ListOptions) -> _Found:
+    """What a list goes on with."""
     if options.version:
         raise bad_request("specifying resource version is not allowed when using continue")
-    revision, start = _read_token(options.continue_token)
-    stored, namespace = ask.resource.stored, ask.namespace
-    if revision < 0:  # the client was told, and goes on inconsistently
-        records, revision = store.listed(stored, namespace), store.revision
-    else:
-        try:
-            records = await store.listed_at(stored, namespace, revision)
-        except Compacted:
-            rest = _after(store.listed(stored, namespace), start)
-            token = _inconsistent(start) if rest else ""
-            raise expired(_CONTINUE_TOO_OLD, continue_token=token) from None
-    return _after(records, start), revision
+    token = _read_token(options.continue_token)
+    stored, namespace, after = ask.resource.stored, ask.namespace, _order(token.start)
+    # Below zero: the client was told that its list expired, and goes on inconsistently.
+    revision = store.revision if token.rv < 0 else token.rv
+    try:
+        records = await store.listed_from(stored, namespace, revision, after)
+    except Compacted:
+        rest = await store.listed_from(stored, namespace, store.revision, after)
+        left = sum(1 for _ in rest)
+        again = _encode(_Token("meta.k8s.io/v1", -1, token.start, left)) if left else ""
+        raise expired(_CONTINUE_TOO_OLD, continue_token=again) from None
+    return _Found(records, revision, options.limit, token.left)
 
 
-def _inconsistent(start: str) -> str:
-    token = msgspec.json.encode(_Token("meta.k8s.io/v1", -1, start))
-    return base64.urlsafe_b64encode(token).rstrip(b"=").decode()
-
-
-def _after(records: list[Record], start: str) -> list[Record]:
+def _order(start: str) -> tuple[str, str]:
+    """Where in a list a token goes on."""
     namespace, separator, name = start.rstrip("\0").partition("/")
-    last = Place("", namespace, name) if separator else Place("", "", namespace)
-    return records[bisect_right(records, order(last), key=lambda one: order(one.place)) :]
+    return order(Place("", namespace, name) if separator else Place("", "", namespace))
 
 
-def _page(records: list[Record], revision: int, limit: int, selector: Selector) -> Listed:
-    if not selector.is_empty:
-        found = []
-        for record in records:
-            if selector.matches(record):
-                found.append(record)
-                if limit and len(found) > limit:  # one more than asked: there is a next page
-                    break
-        records = found
-    if not limit or len(records) <= limit:
-        return Listed(revision, records)
-    shown = records[:limit]
-    remaining = len(records) - limit if selector.is_empty else None
-    return Listed(revision, shown, _write_token(revision, shown[-1]), remaining)
+def _page(records: Iterable[Record], found: _Found, selector: Selector) -> Listed:
+    """As many as are wanted at once.  Whether there is a next page is known from one more."""
+    selected = records if selector.is_empty else filter(selector.matches, records)
+    limit, revision = found.limit, found.revision
+    if not limit:
+        return Listed(revision, list(selected))
+    page = list(islice(selected, limit + 1))
+    if len(page) <= limit:
+        return Listed(revision, page)
+    page.pop()
+    # The token carries how many are left: to count them would cost as much as to list them.
+    left = found.left - limit if selector.is_empty and found.left is not None else None
+    if left is not None and left <= 0:  # the token was not ours, or the list went on inconsistently
+        left = None
+    return Listed(revision, page, _write_token(revision, page[-1], left), left)
 
 
 prepare(_Token)

@@ -22,8 +22,13 @@ _STEP: Final = 1_000  # revisions that are forgotten before others have their tu
 class MemoryStore(Reads):
     """Objects and history in memory alone."""
 
-    def __init__(self, *, keep: Keep | None = None) -> None:
-        super().__init__(Objects(), History(keep=keep))
+    def __init__(
+        self, *, keep: Keep | None = None, objects: Objects | None = None, history: History | None = None
+    ) -> None:
+        """Empty, unless it goes on from ``objects`` and their ``history``."""
+        super().__init__(
+            Objects() if objects is None else objects, History(keep=keep) if history is None else history
+        )
         self._closed = False
 
     async def create(self, place: Place, encode: Encode) -> Record:

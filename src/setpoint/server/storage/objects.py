@@ -12,7 +12,7 @@ No revisions are decided here, and nothing waits.  Fed and read by ``reads.py``.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from setpoint.server.storage.protocol import Place, Record
 
@@ -35,9 +35,10 @@ class _Shelf:
 class _Resource:
     """The shelves of one resource; one without objects is taken away."""
 
-    __slots__ = ("namespaces", "shelves")
+    __slots__ = ("count", "namespaces", "shelves")
 
     def __init__(self) -> None:
+        self.count = 0  # objects
         self.shelves: dict[str, _Shelf] = {}
         self.namespaces: list[str] = []  # its keys, each with the slash that orders them, sorted
 
@@ -53,7 +54,8 @@ class Objects:
         for resource in self._resources.values():
             for shelf in resource.shelves.values():
                 shelf.names = sorted(shelf.records)
-                self._count += len(shelf.names)
+                resource.count += len(shelf.names)
+            self._count += resource.count
 
     def __len__(self) -> int:
         return self._count
@@ -85,12 +87,34 @@ class Objects:
             listed += [records[name] for name in shelf.names]
         return listed
 
+    def shelf(self, resource: str, namespace: str) -> tuple[list[str], Mapping[str, Record]]:
+        """The sorted names of one namespace, and the objects by name: as they are kept, not to be changed."""
+        found = self._resources.get(resource)
+        shelf = found.shelves.get(namespace) if found else None
+        return (shelf.names, shelf.records) if shelf else ([], {})
+
+    def namespaces(self, resource: str) -> list[str]:
+        """Those that have objects, each with a slash, sorted: as they are kept, not to be changed."""
+        found = self._resources.get(resource)
+        return found.namespaces if found else []
+
+    def count(self, resource: str, namespace: str = "") -> int:
+        """How many are listed; namespace "" counts all."""
+        found = self._resources.get(resource)
+        if found is None:
+            return 0
+        if not namespace:
+            return found.count
+        shelf = found.shelves.get(namespace)
+        return len(shelf.names) if shelf else 0
+
     def put(self, record: Record) -> None:
         """Lay it where it belongs, in place of what is there."""
         shelf, name = self._shelf(record.place), record.place.name
         if name not in shelf.records:
             insort(shelf.names, name)
             self._count += 1
+            self._resources[record.place.resource].count += 1
         shelf.records[name] = record
 
     def remove(self, place: Place) -> None:
@@ -100,6 +124,7 @@ class Objects:
         del shelf.records[place.name]
         del shelf.names[bisect_left(shelf.names, place.name)]
         self._count -= 1
+        resource.count -= 1
         if shelf.records:
             return
         del resource.shelves[place.namespace]

@@ -18,7 +18,7 @@ Not here: what the bytes mean.  A store never looks into ``data``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple, Protocol
 
 import msgspec
@@ -126,6 +126,20 @@ class Store(Protocol):
 
     async def listed_at(self, resource: str, namespace: str, revision: int) -> list[Record]:
         """As it was at ``revision``.  Raises ``Compacted``."""
+
+    async def listed_from(
+        self, resource: str, namespace: str, revision: int, after: tuple[str, str] | None
+    ) -> Iterator[Record]:
+        """As it was at ``revision``, above ``after`` as ``objects.order`` has it.  Raises ``Compacted``.
+
+        Costs what is taken of it, and is to be taken before anything else is awaited.
+        """
+
+    def count(self, resource: str, namespace: str, revision: int) -> int | None:
+        """How many were there at ``revision``; None where that is too long ago to say."""
+
+    def hold(self, revision: int) -> None:
+        """A list at ``revision`` has a next page."""
 
     async def create(self, place: Place, encode: Encode) -> Record:
         """Raises ``Changed`` where something is there."""

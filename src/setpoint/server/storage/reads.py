@@ -4,8 +4,8 @@ Promises:
 
 1. ``_apply`` is the only way in, and it is one step of the event loop: whoever reads sees all of a write,
    object, history and event, or none of it.
-2. A list at an old revision is what was there then, for as long as that is not compacted; asked for again,
-   as pages of one list are, it is the same without being worked out anew.
+2. A list at an old revision is what was there then, for as long as that is not compacted.  A page of one
+   costs as much as the page (``versions.py``); only one further back than memory is worked out from disk.
 
 Not here: when something is durable.  ``memory.py`` and ``sqlite.py`` stand on this, and apply what they have
 written.
@@ -14,14 +14,17 @@ written.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Final
 
 from setpoint.server.storage.history import History
 from setpoint.server.storage.objects import Objects, order
 from setpoint.server.storage.protocol import Compacted, Event, Place, Record, Watch
+from setpoint.server.storage.versions import Versions
 
-_SNAPSHOTS: Final = 8  # lists at old revisions that are kept for their next page
+_SNAPSHOTS: Final = 8  # lists worked out from disk that are kept for their next page
 
 
 class Reads:
@@ -31,6 +34,10 @@ class Reads:
         self._objects = objects
         self._history = history
         self._snapshots: dict[tuple[str, str, int], list[Record]] = {}
+        self._forgotten = history.floor  # up to which the versions were told
+        self._versions = Versions(objects, history.floor)
+        for event in history.everything():
+            self._versions.note(event)
         self._told: dict[str, list[Callable[[], None]]] = {}  # who wants to know, by resource
 
     def __repr__(self) -> str:
@@ -54,6 +61,8 @@ class Reads:
         """As it was at ``revision``.  Raises ``Compacted``; a revision to come is taken for the newest."""
         if revision < self.compacted:
             raise Compacted(revision, self.compacted)
+        if revision >= self._versions.floor:
+            return list(self._versions.listed_from(resource, namespace, revision, None))
         key = resource, namespace, revision
         snapshot = self._snapshots.pop(key, None)
         if snapshot is None:
@@ -65,6 +74,33 @@ class Reads:
             snapshot = _undone(self._objects.listed(resource, namespace), events)
         self._hold(key, snapshot)
         return list(snapshot)
+
+    async def listed_from(
+        self, resource: str, namespace: str, revision: int, after: tuple[str, str] | None
+    ) -> Iterator[Record]:
+        """As it was at ``revision``, above ``after`` in ``order``.  Raises ``Compacted``.
+
+        To be taken before anything else is awaited.
+        """
+        if revision < self.compacted:
+            raise Compacted(revision, self.compacted)
+        if revision >= self._versions.floor:
+            return self._versions.listed_from(resource, namespace, revision, after)
+        records = await self.listed_at(resource, namespace, revision)
+        start = bisect_right(records, after, key=lambda one: order(one.place)) if after else 0
+        return islice(records, start, None)
+
+    def count(self, resource: str, namespace: str, revision: int) -> int | None:
+        """How many were there at ``revision``; None where that is not known without the disk."""
+        if revision < self._versions.floor:
+            return None
+        if revision >= self.revision:
+            return self._objects.count(resource, namespace)
+        return self._versions.count(resource, namespace, revision)
+
+    def hold(self, revision: int) -> None:
+        """A list at ``revision`` has a next page: keep what it needs in memory for a while."""
+        self._versions.hold(revision, asyncio.get_running_loop().time())
 
     def watch(self, resource: str, namespace: str, after: int) -> Watch:
         return self._history.watch(resource, namespace, after)
@@ -86,9 +122,15 @@ class Reads:
                 self._objects.remove(event.record.place)
             else:
                 self._objects.put(event.record)
+            self._versions.note(event)
             for call in self._told.get(event.record.place.resource, ()):
                 call()
-        self._history.publish(events, asyncio.get_running_loop().time())
+        now = asyncio.get_running_loop().time()
+        self._history.publish(events, now)
+        if self._history.floor > self._forgotten:
+            self._forgotten = self._history.floor
+            self._versions.forget(self._forgotten, now)
+            self._versions.drop(self.compacted)
 
     def _hold(self, key: tuple[str, str, int], snapshot: list[Record]) -> None:
         """Keep it for its next page, at the end: the first is the one not asked for the longest."""

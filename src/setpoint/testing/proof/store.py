@@ -37,9 +37,8 @@ class WorldStore(MemoryStore):
     def __init__(
         self, begin: Snapshot, tell: Callable[[str, Event, float], None] = lambda _by, _event, _now: None
     ) -> None:
-        super().__init__()
-        self._objects = Objects(begin.records)
-        self._history = History(revision=begin.revision, compacted=begin.revision)
+        history = History(revision=begin.revision, compacted=begin.revision)
+        super().__init__(objects=Objects(begin.records), history=history)
         self._tell = tell
         self.is_full = False  # of the disk that it does not have
 
