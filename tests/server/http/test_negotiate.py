@@ -65,6 +65,19 @@ def test_what_is_known_and_cannot_be_given_is_refused_in_another(accept: str, is
         )
 
 
+@pytest.mark.parametrize("is_many", [False, True])
+@pytest.mark.parametrize("accept", [PROTOBUF, f"{PROTOBUF};stream=watch", "text/plain"])
+def test_a_406_names_only_what_is_written(accept: str, is_many: bool) -> None:
+    for is_custom in (False, True):
+        with pytest.raises(StatusError) as refused:
+            Negotiator().form(accept, is_custom=is_custom, is_many=is_many)
+        assert "protobuf" not in refused.value.message
+    for root in ("api", "apis"):
+        with pytest.raises(StatusError) as refused:
+            of_discovery(accept, root)
+        assert "protobuf" not in refused.value.message
+
+
 def test_discovery_is_whole_for_who_asks_for_it_and_plain_for_others() -> None:
     assert of_discovery(f"{WHOLE},application/json", "apis").kind == "discovery"
     assert (

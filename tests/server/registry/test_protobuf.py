@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import base64
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from setpoint.server.registry import bodies, protobuf
@@ -62,6 +63,36 @@ def test_a_zero_that_json_would_not_write_is_left_out() -> None:
     named = b"\x0a\x02v1\x12\x09ConfigMap"
     body = b"k8s\x00\x0a" + bytes([len(named)]) + named + b"\x12" + bytes([len(raw)]) + raw
     assert protobuf.read(body) == {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}}
+
+
+def _field(number: int, value: bytes) -> bytes:
+    return bytes([number << 3 | 2, len(value)]) + value
+
+
+def _lease(year: int) -> bytes:
+    """A Lease whose times are at the beginning of a year, as Go writes one."""
+    seconds = int((datetime(year, 1, 1, tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds())
+    number, said = seconds % 2**64, bytearray(b"\x08")
+    while number >= 0x80:
+        said.append(number & 0x7F | 0x80)
+        number >>= 7
+    said.append(number)
+    spec = _field(3, bytes(said)) + _field(4, bytes(said))  # acquireTime, renewTime
+    metadata = _field(1, b"a") + _field(8, bytes(said))  # creationTimestamp
+    named = _field(1, b"coordination.k8s.io/v1") + _field(2, b"Lease")
+    return b"k8s\x00" + _field(1, named) + _field(2, _field(1, metadata) + _field(2, spec))
+
+
+@given(st.integers(1, 9999))
+@example(1)
+@example(999)
+def test_a_time_has_four_digits_of_year_and_is_taken_as_one(year: int) -> None:
+    if year == 1970:
+        return  # both fields zero: no time at all
+    read = protobuf.read(_lease(year))
+    assert read["metadata"]["creationTimestamp"] == f"{year:04}-01-01T00:00:00Z"
+    assert read["spec"]["renewTime"] == f"{year:04}-01-01T00:00:00.000000Z"
+    conform(read, type_of("coordination.k8s.io", "v1", "Lease"))
 
 
 def test_a_kind_that_is_not_known_is_named_and_nothing_else() -> None:

@@ -25,8 +25,8 @@ _KINDS: Final[dict[str, As]] = {
     "PartialObjectMetadataList": "partial list",
 }
 _VERSIONS: Final = ("v1", "v1beta1")
-_AVAILABLE: Final = (JSON, YAML, _PROTOBUF)
-_STREAMED: Final = (f"{JSON};stream=watch", f"{_PROTOBUF};stream=watch")
+_AVAILABLE: Final = (JSON, YAML)
+_STREAMED: Final = (f"{JSON};stream=watch",)
 _WEIGHT: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{0,9})?")
 _MOST_KEPT: Final = 1000
 _LONGEST_KEPT: Final = 1000  # characters
@@ -71,7 +71,7 @@ class Negotiator:
 
 def _form(accept: str, *, is_custom: bool, is_many: bool) -> Form | StatusError:
     clauses = _clauses(accept)
-    if not is_custom and not any(one.media in (*_AVAILABLE, "*/*") for one in clauses):
+    if not is_custom and not any(one.media in (*_AVAILABLE, _PROTOBUF, "*/*") for one in clauses):
         shown = (*_AVAILABLE, *_STREAMED) if is_many else _AVAILABLE  # a list may become a watch
         return _none_of(*shown)
     for one in clauses:

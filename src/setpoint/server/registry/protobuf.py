@@ -169,14 +169,19 @@ def _int_or_string(value: _Wire) -> int | str:
     return _text(said.get(3, b"")) if said.get(1, 0) == 1 else _int32(said.get(2, 0))
 
 
+# Characters of a time.  isoformat, because strftime does not pad a year to four digits everywhere.
+_SECONDS: Final = len("0001-01-01T00:00:00")
+_MICROS: Final = len("0001-01-01T00:00:00.000000")
+
+
 def _time(value: _Wire) -> str | None:
     moment = _moment(value)
-    return None if moment is None else moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return None if moment is None else f"{moment.isoformat()[:_SECONDS]}Z"
 
 
 def _microtime(value: _Wire) -> str | None:
     moment = _moment(value)
-    return None if moment is None else moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return None if moment is None else f"{moment.isoformat(timespec='microseconds')[:_MICROS]}Z"
 
 
 def _moment(value: _Wire) -> datetime | None:
