@@ -111,6 +111,43 @@ async def test_a_token_that_is_given_is_used() -> None:
             assert got.status == 200
 
 
+def arguments_of(pid: int) -> str:
+    """What every user of the machine can see of a process."""
+    return subprocess.check_output(["ps", "-ww", "-o", "args=", "-p", str(pid)], text=True)
+
+
+@pytest.mark.parametrize("how", ["file", "variable"])
+async def test_a_token_can_be_given_where_no_list_of_processes_shows_it(
+    how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ["--controllers", "none"]
+    if how == "file":
+        (tmp_path / "token").write_text("hush\n")
+        arguments += ["--token-file", str(tmp_path / "token")]
+    else:
+        monkeypatch.setenv("SETPOINT_TOKEN", "hush")
+    with up(*arguments) as server:
+        transport, _ = asking(server.kubeconfig)
+        async with transport:
+            got = await Asking(transport)("GET", "/api", headers={"Authorization": "Bearer hush"})
+            assert got.status == 200
+        shown = arguments_of(server.process.pid)
+        assert "setpoint" in shown
+        assert "hush" not in shown
+
+
+@pytest.mark.parametrize(("content", "more"), [("", ()), ("a b", ()), ("a", ("--token", "b"))])
+def test_a_token_that_is_none_or_two_is_told_in_a_sentence(
+    content: str, more: tuple[str, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "token").write_text(content)
+    process = start("--token-file", str(tmp_path / "token"), *more)
+    _, told = process.communicate(timeout=30)
+    assert process.returncode == 2
+    assert "--token-file" in told
+    assert "Traceback" not in told
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_without_a_word(number: signal.Signals) -> None:
     process = start()

@@ -48,8 +48,15 @@ really runs.  It keeps everything in memory, or in a directory with --data, and 
 @click.option(
     "--token",
     default="",
-    help="The administrator's bearer token; one is made unless given.",
+    help="The administrator's bearer token; one is made unless given.  Other users of this machine can "
+    "see it in the list of processes: prefer SETPOINT_TOKEN or --token-file.",
     envvar="SETPOINT_TOKEN",
+)
+@click.option(
+    "--token-file",
+    "token_path",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="Read the administrator's bearer token from there.",
 )
 @click.option(
     "--authorization",
@@ -77,13 +84,28 @@ def up(
     kubeconfig: Path | None,
     controllers: str,
     token: str,
+    token_path: Path | None,
     authorization: Literal["rbac", "always-allow"],
     token_file: Path | None,
     services: tuple[str, ...],
 ) -> None:
+    if token_path is not None:
+        if token:
+            raise click.UsageError("give --token (or SETPOINT_TOKEN) or --token-file, not both")
+        token = _token(token_path)
     there = _services(services)
     with place(data, kubeconfig) as file:
         asyncio.run(_run(Where(file, data, port, controllers, token, authorization, token_file, there)))
+
+
+def _token(path: Path) -> str:
+    try:
+        token = path.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise click.BadParameter(f"cannot read {path}: {error}", param_hint="--token-file") from None
+    if not token or len(token.split()) > 1:
+        raise click.BadParameter(f"{path} does not hold one token", param_hint="--token-file")
+    return token
 
 
 def _services(told: tuple[str, ...]) -> dict[str, str]:
