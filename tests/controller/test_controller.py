@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from setpoint import errors
-from setpoint.api.names import Key
+from setpoint.api.names import GroupVersionKind, Key
+from setpoint.cache.scope import Problem, Scope
 from setpoint.controller.builder import builder
 from setpoint.controller.controller import Controller
 from setpoint.controller.mapping import Reason, to_itself
@@ -496,6 +497,33 @@ class Broken(Source):
         if len(self.begun) <= 2:
             raise OSError("no such socket")
         feed.add(WEB, 0, Reason("stream"))
+
+
+class Troubled(Source):
+    """Has problems of its own, and does not tell when they change."""
+
+    def __init__(self) -> None:
+        self.now: tuple[Problem, ...] = ()
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        return self.now
+
+    async def run(self, feed: Feed) -> None:
+        del feed
+        await asyncio.Event().wait()
+
+
+async def test_a_source_that_does_not_tell_when_its_problems_change_is_asked_every_second() -> None:
+    process, source = Process(Server()), Troubled()
+    controller = builder(process).for_(Parent).reads(source).complete(Slow(0))
+    async with running(process):
+        await until(lambda: controller.is_working)
+        refusal = errors.Forbidden("watch toys", "no")
+        source.now = (Problem(Scope(GroupVersionKind("demo", "v1", "Toy")), "watch", refusal, None),)
+        await until(lambda: not controller.is_working, within=2)
+        source.now = ()
+        await until(lambda: controller.is_working, within=2)
 
 
 async def test_a_source_that_raises_is_begun_anew_and_disturbs_nobody(

@@ -16,6 +16,7 @@ from setpoint.cache.scope import Problem, Scope
 
 Hold: TypeAlias = Callable[[Scope], Informer]
 Release: TypeAlias = Callable[[Informer], None]
+Subscribe: TypeAlias = Callable[[Informer], Callable[[], None]]  # gives what ends it
 
 
 class Declaration:
@@ -28,7 +29,7 @@ class Declaration:
         self._release = release
         self._scope = scope  # of all namespaces; each has its own like it
         self._held: dict[str, Informer] = {}
-        self._listeners: dict[object, tuple[Listener, dict[str, Callable[[], None]]]] = {}
+        self._listeners: dict[object, tuple[Subscribe, dict[str, Callable[[], None]]]] = {}
         if namespaces is None:
             self._add("")
             return
@@ -68,9 +69,16 @@ class Declaration:
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Have a function told of every object, then of every change; calling the answer ends that."""
+        return self._subscribe(lambda informer: informer.listen(listener))
+
+    def on_problem(self, call: Callable[[], None]) -> Callable[[], None]:
+        """Have a function called whenever ``problems`` changes; calling the result ends that."""
+        return self._subscribe(lambda informer: informer.on_problem(call))
+
+    def _subscribe(self, subscribe: Subscribe) -> Callable[[], None]:
         me = object()
-        ends = {namespace: informer.listen(listener) for namespace, informer in self._held.items()}
-        self._listeners[me] = (listener, ends)
+        ends = {namespace: subscribe(informer) for namespace, informer in self._held.items()}
+        self._listeners[me] = (subscribe, ends)
         return lambda: self._silence(me)
 
     def add_namespace(self, namespace: str) -> None:
@@ -96,8 +104,8 @@ class Declaration:
 
     def _add(self, namespace: str) -> None:
         informer = self._held[namespace] = self._hold(replace(self._scope, namespace=namespace))
-        for listener, ends in self._listeners.values():
-            ends[namespace] = informer.listen(listener)
+        for subscribe, ends in self._listeners.values():
+            ends[namespace] = subscribe(informer)
 
     def _silence(self, me: object) -> None:
         if me in self._listeners:

@@ -109,7 +109,9 @@ class Informer:
             unstreamable=shared.unstreamable,
             stream_lists=shared.stream_lists,
             page_size=shared.page_size,
+            on_problem=self._problem_changed,
         )
+        self._on_problem: dict[object, Callable[[], None]] = {}
         self._resync = shared.resync
         self._all_metrics = shared.metrics
         self._metrics: CacheMetrics | None = None
@@ -180,6 +182,16 @@ class Informer:
                 self._call(listener, Seen("ADDED", None, snapshot, initial=True))
         self._listeners[me] = listener
         return lambda: self._listeners.pop(me, None) and None
+
+    def on_problem(self, call: Callable[[], None]) -> Callable[[], None]:
+        """Have a function called whenever ``problem`` changes; calling the result ends that."""
+        me = object()
+        self._on_problem[me] = call
+        return lambda: self._on_problem.pop(me, None) and None
+
+    def _problem_changed(self) -> None:
+        for call in list(self._on_problem.values()):
+            call()
 
     async def wait_synced(self) -> None:
         """Wait until all of the scope is in the store, and every listener was told."""

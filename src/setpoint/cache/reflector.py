@@ -82,6 +82,7 @@ class Reflector:
         unstreamable: set[GroupVersionKind],
         stream_lists: bool = True,
         page_size: int = PAGE_SIZE,
+        on_problem: Callable[[], None] = lambda: None,
     ) -> None:
         self._client = client
         self._form = form
@@ -93,6 +94,7 @@ class Reflector:
             unstreamable  # kinds that are listed page by page; shared by a cache's reflectors
         )
         self._page_size = page_size
+        self._on_problem = on_problem  # called when ``problem`` has changed
         self._select: SelectOptions = {
             "namespace": scope.namespace or None,
             "labels": scope.labels if scope.selects_labels else None,
@@ -186,10 +188,15 @@ class Reflector:
         return left
 
     def _heard(self) -> None:
-        self.problem = None
+        self._set_problem(None)
         self.heard_at = _now()
         if not (isinstance(self.state, Streaming) and self.state.is_settling):
             self._moved_at = self.heard_at
+
+    def _set_problem(self, problem: Problem | None) -> None:
+        if problem is not self.problem:
+            self.problem = problem
+            self._on_problem()
 
     def _tell_all(self, frames: Sequence[Frame]) -> bool:
         """Say each; whether the connection is still wanted then."""
@@ -234,7 +241,7 @@ class Reflector:
     def _fail(self, verb: str, error: SetpointError) -> None:
         # A kind that has just gone: who watches it hears of that too, and may stop; else the next try tells.
         is_going = isinstance(error, KindNotServed) and self.heard_at is not None and self.problem is None
-        self.problem = Problem(self._scope, verb, error, self._resource)
+        self._set_problem(Problem(self._scope, verb, error, self._resource))
         asked = error.retry_after if isinstance(error, ApiError) else None
         self._tell(Failed(how_it_failed(error), _now(), random.random(), asked or 0.0))  # noqa: S311 - no secret
         rest = f"; trying again in {self.state.seconds:.1f} s" if isinstance(self.state, Resting) else ""

@@ -44,7 +44,7 @@ from setpoint.queue.backoff import delay_after
 from setpoint.queue.workqueue import QueueStats, WorkQueue
 
 GRACE = 30.0  # as controller-runtime's manager
-LOOK_EVERY = 1.0  # seconds between two looks at how the sources are
+LOOK_EVERY = 1.0  # seconds between two looks at sources that do not tell when their problems change
 LONGEST_REST = 60.0  # of a source that raised
 SHOWN_ERRORS = 10
 
@@ -120,6 +120,10 @@ class Controller:
         self._has_run = False
         self._is_synced = False
         self._refused: dict[Scope, Problem] = {}
+        self._problems_changed = asyncio.Event()
+        self._polled: list[Source] = []  # which do not tell when their problems change
+        for source in self._sources:
+            self._follow(source)
 
     def __repr__(self) -> str:
         state = "working" if self.is_working else "stopped" if self._refused else "not working"
@@ -187,12 +191,16 @@ class Controller:
     def add_source(self, source: Source) -> Callable[[], None]:
         """Have keys from one more source, from now on; calling the answer ends that, and closes it."""
         self._sources.append(source)
+        self._follow(source)
         task = None if self._tasks is None else self._start(self._tasks, source)
 
         def end() -> None:
             if source in self._sources:
                 self._sources.remove(source)
                 source.close()
+                if source in self._polled:
+                    self._polled.remove(source)
+                self._problems_changed.set()
                 if task is not None:
                     task.cancel()
 
@@ -215,7 +223,7 @@ class Controller:
                         for number in range(1, self._workers + 1)
                     ]
                     while True:
-                        await asyncio.sleep(LOOK_EVERY)
+                        await self._wait_for_problems()
                         self._open_or_close()
                 finally:
                     await self._leave(workers)
@@ -246,7 +254,19 @@ class Controller:
     def _add(self, key: Request, priority: int, reason: Reason) -> None:
         self._queue.add(key, priority=priority, reason=reason)
 
+    def _follow(self, source: Source) -> None:
+        if not source.on_problem(self._problems_changed.set):
+            self._polled.append(source)
+        self._problems_changed.set()
+
     # When it works.
+
+    async def _wait_for_problems(self) -> None:
+        """Wait until the problems of a source may have changed."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LOOK_EVERY if self._polled else None):
+                await self._problems_changed.wait()
+        self._problems_changed.clear()
 
     async def _wait_synced(self) -> None:
         began = told_at = _now()

@@ -98,6 +98,14 @@ class Source:
         """What stands in the way just now."""
         return ()
 
+    def on_problem(self, call: Callable[[], None]) -> bool:
+        """Have a function called whenever ``problems`` changes.
+
+        False: the source cannot tell, and ``problems`` must be read every second.
+        """
+        del call
+        return type(self).problems is Source.problems  # there never are any
+
     def close(self) -> None:
         """Need it no longer."""
 
@@ -153,6 +161,10 @@ class Kind(Source):
     @property
     def problems(self) -> tuple[Problem, ...]:
         return self.declaration.problems
+
+    def on_problem(self, call: Callable[[], None]) -> bool:
+        self.declaration.on_problem(call)
+        return True
 
     def close(self) -> None:
         self.declaration.close()

@@ -42,6 +42,7 @@ from setpoint.testing.proof.plans import (
     Lose,
     Merge,
     Overlap,
+    Pass,
     Plan,
     Refuse,
     Restart,
@@ -554,3 +555,22 @@ def test_who_looks_every_ten_seconds_is_not_accused_of_it_after_an_hour() -> Non
     prepared = Prepared.of(lambda: operator_of(looks))
     run = prepared.run(Plan(STEPS), probe_always=True)
     assert judge(run, Reference(prepared.run(Plan(STEPS)))) == []
+
+
+def test_a_day_in_which_nothing_happens_costs_a_fraction_of_a_turn_a_second(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Watches are opened again every few minutes and bookmarks come every one; nothing polls."""
+    turns = 0
+
+    class Counted(VirtualTimeLoop):
+        def _run_once(self) -> None:
+            nonlocal turns
+            turns += 1
+            super()._run_once()  # type: ignore[misc]
+
+    monkeypatch.setattr(world, "VirtualTimeLoop", Counted)
+    day = 86_400
+    run = Prepared.of(lambda: operator_of(reconcile)).run(Plan((create(), Pass(day))))
+    assert run.checkpoints[-1].time > day
+    assert turns < day / 3, turns
