@@ -94,6 +94,11 @@ class Server:
         self._held_back = []
         self._forgotten = self.version + 1
 
+    def restore(self, objects: dict[Key, dict[str, Any]], version: int) -> None:
+        """Be as an old backup says, and end every watch."""
+        self.cut()
+        self.objects, self.version, self._forgotten = dict(objects), version, version
+
     def _tell(self, kind: str, obj: dict[str, Any]) -> None:
         if self.is_late:
             self._held_back.append((kind, obj))

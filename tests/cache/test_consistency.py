@@ -386,3 +386,39 @@ async def test_what_is_not_selected_is_not_read_from_the_server_either(patience:
         assert (await reader.get(Thing, "a")).metadata.uid == made["metadata"]["uid"]
         with pytest.raises(errors.NotFound, match="none of the declarations select it"):
             await reader.get(Thing, "other")
+
+
+@pytest.mark.parametrize("later", [0, 10])
+async def test_when_the_servers_past_is_replaced_every_kind_is_listed_again_and_no_floor_is_left(
+    later: int,
+) -> None:
+    """One watch has evidence; the other is told, and has its objects from the same past."""
+    server = Server()
+    server.put("a", spec={"node": "backup"})
+    server.put("b", namespace="office", spec={"node": "backup"})
+    backup, at = dict(server.objects), server.version
+    async with reading(server, namespaces=["shop", "office"]) as reader:
+        written = server.put("a", spec={"node": "lost"})
+        server.put("b", namespace="office", spec={"node": "lost"})
+        reader.wrote(Thing, A, version(written))
+        reader.writes.lost(Thing.gvk, Key("shop", "doubted"), at=now())
+        assert (await reader.get(Thing, "a")).spec.node == "lost"
+        server.delete("a")
+        reader.deleted(Thing, A, written["metadata"]["uid"], is_gone=True)
+        server.restore(backup, at)
+        for _ in range(later):  # until there is more than was seen
+            server.put("c")
+        await asyncio.sleep(120)
+        assert reader.cache.history == 1
+        assert (await reader.get(Thing, "a")).spec.node == "backup"
+        assert (await reader.get(Thing, "b", namespace="office")).spec.node == "backup"
+        assert [key.name for key, _ in reader.writes.of_kind(Thing.gvk)] == ["doubted"]
+
+
+async def test_between_the_evidence_and_the_list_nothing_of_the_other_past_is_read() -> None:
+    server = Server()
+    server.put("a", spec={"node": "old"})
+    async with reading(server) as reader:
+        server.objects[A] = {**server.objects[A], "spec": {"node": "new"}}  # written at the same version
+        reader.cache._shared.history.replace("the test says so")
+        assert (await reader.get(Thing, "a")).spec.node == "new"

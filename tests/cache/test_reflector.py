@@ -231,7 +231,10 @@ async def test_a_page_that_is_none_is_waited_out() -> None:
 async def test_a_watch_that_ends_in_order_goes_on_at_once_without_a_list() -> None:
     first, second = Live(), Live()
     async with reflecting([page(version=9), first, second], unstreamable={GVK}) as run:
-        first.send(frame("ADDED", "a", 10), bookmark(20))
+        first.send(frame("ADDED", "a", 10))
+        for version in range(16, 21):
+            await asyncio.sleep(61)
+            first.send(bookmark(version))
         first.end()
         began = now()
         await until(lambda: len(run.peer.requests) == 3)
@@ -239,9 +242,23 @@ async def test_a_watch_that_ends_in_order_goes_on_at_once_without_a_list() -> No
         assert run.asked() == ["list", "watch 9", "watch 20"]
 
 
+async def test_a_watch_that_ends_early_goes_on_at_once_and_must_show_that_its_past_is_the_same() -> None:
+    first, second = Live(), Live()
+    async with reflecting([page(version=9), first, second], unstreamable={GVK}) as run:
+        first.send(frame("ADDED", "a", 10), bookmark(20))
+        first.end()
+        began = now()
+        await until(lambda: len(run.peer.requests) == 3)
+        assert now() - began < 0.1
+        assert run.asked() == ["list", "watch 9", "watch 9"]
+        second.send(frame("ADDED", "a", 10), frame("ADDED", "b", 21))
+        await run.until("Put b 21")
+        assert run.brief() == ["Swap 9", "Put a 10", "Reach 20", "Put b 21"]
+
+
 async def test_a_watch_that_ends_at_once_does_not_spin() -> None:
     def answer(request: Request) -> Reply:
-        return Reply(200, []) if is_watch(request) else page(version=9)
+        return Reply(200, []) if is_watch(request) else page(thing("a", 9), version=9)
 
     async with reflecting(answer, unstreamable={GVK}) as run:
         await asyncio.sleep(600)
@@ -255,10 +272,14 @@ async def test_a_watch_that_breaks_goes_on_after_a_moment_without_a_list() -> No
         first.break_off(errors.AnswerLost("", "reset"))
         await until(lambda: run.reflector.problem is not None)
         began = now()
+        second.send(frame("ADDED", "a", 10))
         second.send(frame("MODIFIED", "a", 11))
         await run.until("Put a 11")
         assert 0.79 < now() - began < 1.7
-        assert run.asked() == ["list", "watch 9", "watch 10"]
+        assert run.asked() == ["list", "watch 9", "watch 9"], (
+            "the last change comes again, and shows it is so"
+        )
+        assert run.brief() == ["Swap 9", "Put a 10", "Put a 11"]
         assert run.reflector.problem is None
 
 
@@ -275,12 +296,13 @@ async def test_a_watch_that_died_without_a_word_is_noticed() -> None:
 async def test_the_stream_is_given_more_patience_once_it_is_a_watch() -> None:
     live = Live()
     async with reflecting([live, Live()]) as run:
+        live.send(frame("ADDED", "a", 9))
         live.send(bookmark(9, end=True))
         await run.until("Swap 9")
         await asyncio.sleep(80)
         assert len(run.peer.requests) == 1
         await until(lambda: len(run.peer.requests) == 2)
-        assert run.asked()[1] == "watch 9"
+        assert run.asked()[1] == "watch 8"
 
 
 @pytest.mark.parametrize("as_event", [True, False])
@@ -310,13 +332,13 @@ async def test_a_list_that_goes_back_in_time_is_asked_for_again() -> None:
 async def test_a_stream_that_goes_back_in_time_is_closed() -> None:
     first, stale, fresh = Live(), Live(), Live()
     async with reflecting([first, status(410, "Expired"), stale, fresh]) as run:
-        first.send(bookmark(9, end=True))
+        first.send(frame("ADDED", "a", 9), bookmark(9, end=True))
         first.end()
         stale.send(bookmark(7, end=True), frame("ADDED", "a", 8))
         fresh.send(bookmark(10, end=True))
         await run.until("Swap 10")
         assert stale.is_closed
-        assert run.brief() == ["Swap 9", "Doubt", "Swap 10"]
+        assert run.brief() == ["Stage a 9", "Swap 9", "Doubt", "Swap 10"]
 
 
 # What stands in the way

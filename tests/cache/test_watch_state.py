@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from setpoint.api.names import Key
 from setpoint.api.wire import Snapshot
-from setpoint.cache.store import Seen, Writer
+from setpoint.cache.store import Seen, Writer, is_impossible
 from setpoint.cache.watch_state import (
     DOUBTS,
     STALLS,
@@ -30,6 +31,7 @@ from setpoint.cache.watch_state import (
     Put,
     Reach,
     Removed,
+    Replaced,
     Rested,
     Resting,
     Said,
@@ -41,6 +43,7 @@ from setpoint.cache.watch_state import (
     Timing,
     Unstage,
     Watching,
+    Witness,
     advance,
     begin,
 )
@@ -177,7 +180,7 @@ def test_a_watch_that_ends_in_order_goes_on_from_where_it_was() -> None:
 
 
 def test_a_watch_that_ends_as_soon_as_it_begins_rests_first() -> None:
-    state, effects = advance(Watching("9", Known()), Closed(1000.0, is_fruitless=True))
+    state, effects = advance(Watching("9", Known(), Witness(A)), Closed(1000.0, is_fruitless=True))
     assert effects == []
     assert isinstance(state, Resting)
     assert isinstance(state.then, Watching)
@@ -186,12 +189,13 @@ def test_a_watch_that_ends_as_soon_as_it_begins_rests_first() -> None:
 
 @pytest.mark.parametrize("how", [How.BROKEN, How.ERRED, How.STALLED, How.DENIED])
 def test_a_watch_that_breaks_rests_and_goes_on_from_where_it_was(how: How) -> None:
-    state, effects = advance(Watching("9", Known(version="4")), failed(how))
+    state, effects = advance(Watching("9", Known(version="4"), Witness(A)), failed(how))
     assert effects == [], "what is held stays"
     assert isinstance(state, Resting)
     following, _ = advance(state, Rested())
     assert isinstance(following, Watching)
     assert following.version == "9"
+    assert following.starts_at == "4", "A, which is at 5, is to come again"
 
 
 def test_an_expired_watch_is_listed_again_at_once() -> None:
@@ -216,20 +220,22 @@ def test_a_watch_that_makes_no_sense_to_the_server_is_listed_again() -> None:
 
 
 def test_a_watch_that_is_silent_again_and_again_is_listed_again() -> None:
-    state: State = Watching("9", Known(version="9"))
+    state: State = Watching("9", Known(version="9"), Witness(A))
     for _ in range(STALLS - 1):
         state, _ = advance(advance(state, failed(How.STALLED))[0], Rested())
         assert isinstance(state, Watching)
+        state, _ = advance(state, Changed((A,)))
     state, _ = advance(advance(state, failed(How.STALLED))[0], Rested())
     assert isinstance(state, Streaming)
 
 
 def test_silence_between_events_is_not_counted_up() -> None:
-    state: State = Watching("9", Known(version="9"))
+    state: State = Watching("9", Known(version="9"), Witness(A))
     for version in range(10, 20):
         state, _ = advance(state, Marked(str(version)))
         state, _ = advance(advance(state, failed(How.STALLED))[0], Rested())
         assert isinstance(state, Watching)
+        state, _ = advance(state, Changed((A,)))
 
 
 @pytest.mark.parametrize("version", ["", "0"])
@@ -322,6 +328,78 @@ def test_what_cannot_happen_is_said_aloud(state: State, said: Said) -> None:
         advance(state, said)
 
 
+# A past that was replaced
+
+
+def resumed(version: str = "9", *, is_deletion: bool = False, is_listed: bool = False) -> Watching:
+    """A watch that was lost when the last change was that of A, at 5."""
+    before = Watching(version, Known(version="4"), Witness(A, is_deletion, is_listed))
+    state, _ = advance(advance(before, failed(How.BROKEN))[0], Rested())
+    assert isinstance(state, Watching)
+    return state
+
+
+def test_the_last_change_comes_again_and_is_not_told_again() -> None:
+    state, effects = advance(resumed(), Changed((A, snapshot("b", 10))))
+    assert effects == [Put((snapshot("b", 10),))]
+    assert isinstance(state, Watching)
+    assert (state.starts_at, state.is_checking) == ("10", False)
+    assert advance(resumed(is_deletion=True), Removed(A))[1] == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        Changed((B,)),
+        Changed((snapshot("a", 5, uid="another"),)),
+        Changed((snapshot("a", 5, spec={"node": "x"}),)),
+        Removed(A),
+        Marked("5"),
+        Marked("30"),
+    ],
+    ids=str,
+)
+def test_a_server_that_does_not_send_the_last_change_again_has_another_past(said: Said) -> None:
+    state, effects = advance(resumed(), said)
+    assert [type(effect) for effect in effects] == [Replaced]
+    assert state == begin(), "with nothing known, so that any list is believed"
+
+
+def test_a_change_that_should_have_been_seen_before_shows_another_past() -> None:
+    state, _ = advance(resumed(), Changed((A,)))
+    _, effects = advance(state, Changed((snapshot("b", 8),)))
+    assert [type(effect) for effect in effects] == [Replaced]
+
+
+def test_a_deletion_before_a_list_is_no_evidence_but_a_reason_to_list_again() -> None:
+    state, _ = advance(resumed(is_listed=True), Changed((A,)))
+    following, effects = advance(state, Removed(snapshot("b", 8)))
+    assert effects == []
+    assert isinstance(following, Streaming)
+    assert following.known.version == "9"
+
+
+def test_a_last_change_that_never_comes_is_a_reason_to_list_again() -> None:
+    state, effects = advance(resumed(), failed(How.STALLED))
+    assert effects == []
+    assert isinstance(state, Resting)
+    assert isinstance(state.then, Streaming)
+
+
+def test_where_nothing_was_seen_yet_a_lost_watch_is_listed_again() -> None:
+    state, _ = advance(Watching("9", Known()), failed(How.BROKEN))
+    assert isinstance(state, Resting)
+    assert isinstance(state.then, Streaming)
+
+
+def test_an_object_from_a_list_is_known_again_by_what_it_says() -> None:
+    """The items of a list do not say their kind, the events of a watch do."""
+    data = msgspec.json.decode(A.data)
+    del data["kind"], data["apiVersion"]
+    bare = Snapshot.of(msgspec.json.encode(data))
+    assert Witness(bare).is_same(A, is_deletion=False)
+
+
 # Against a server that does what it likes
 
 
@@ -334,6 +412,7 @@ class World:
         self.objects: dict[Key, Snapshot] = {}
         self.history: list[tuple[int, str, Snapshot]] = []
         self.forgotten = 0  # versions up to here can no longer be watched from
+        self.is_restored = False
 
     def happen(self) -> None:
         """Something is made, changed or deleted, or the past is forgotten."""
@@ -341,13 +420,27 @@ class World:
         key = Key("shop", self.chance.choice("abcde"))
         known = self.objects.get(key)
         if known is None:
-            self._record("ADDED", snapshot(key.name, self.version, uid=f"{key.name}-{self.version}"))
-        elif self.chance.random() < 0.4:
-            self._record("DELETED", snapshot(key.name, self.version, uid=known.metadata.uid))
+            uid = f"{key.name}-{self.version}-{self.is_restored}"
+            self._record("ADDED", self._snapshot(key.name, uid))
         else:
-            self._record("MODIFIED", snapshot(key.name, self.version, uid=known.metadata.uid))
+            kind = "DELETED" if self.chance.random() < 0.4 else "MODIFIED"
+            self._record(kind, self._snapshot(key.name, known.metadata.uid))
         if self.chance.random() < 0.05:
             self.forgotten = self.version
+
+    def restore(self, version: int) -> None:
+        """Be as at that version, and know of nothing after it."""
+        self.is_restored = True
+        self.version = version
+        self.history = [each for each in self.history if each[0] <= version]
+        self.forgotten = min(self.forgotten, version)
+        self.objects = {}
+        for _, kind, now in self.history:
+            self.objects.pop(now.key, None) if kind == "DELETED" else self.objects.update({now.key: now})
+
+    def _snapshot(self, name: str, uid: str) -> Snapshot:
+        # As times do, it tells what was written after a restore from what was written before.
+        return snapshot(name, self.version, uid=uid, spec={"node": f"restored {self.is_restored}"})
 
     def _record(self, kind: str, now: Snapshot) -> None:
         self.history.append((self.version, kind, now))
@@ -379,10 +472,11 @@ class Driver:
         """One connection, page or rest."""
         for said in self._what_comes():
             self.clock += 1
+            was_watching = isinstance(self.state, Watching)
             self.state, effects = advance(self.state, said)
             for effect in effects:
                 self._carry_out(effect)
-            if isinstance(self.state, Resting):
+            if not isinstance(self.state, Watching if was_watching else Streaming | Watching):
                 break
 
     def _what_comes(self) -> Iterator[Said]:
@@ -393,8 +487,8 @@ class Driver:
                 yield from self._page(token)
             case Streaming():
                 yield from self._stream()
-            case Watching(version):
-                yield from self._watch(int(version))
+            case Watching() as watching:
+                yield from self._watch(int(watching.starts_at))
 
     def _page(self, token: str) -> Iterator[Said]:
         """A token is the version of the list, and how much of it was sent."""
@@ -484,10 +578,23 @@ class Driver:
             case Forget():
                 writer.forget()
             case Swap(version):
-                assert int(version) >= int(writer.store.version or 0), "it must not go back in time"
-                self.heard += writer.swap(version)
+                assert int(version) >= int(writer.store.version or 0) or self.world.is_restored
+                reached = "" if writer.is_distrusting else writer.store.version
+                changes = writer.swap(version)
+                self.heard += changes
+                if any(is_impossible(change, reached) for change in changes):
+                    self._replaced()
             case Doubt():
-                raise AssertionError("this server never goes back in time")
+                writer.forget()
+                assert self.world.is_restored, "this server never goes back in time"
+            case Replaced():
+                self._replaced()
+
+    def _replaced(self) -> None:
+        """As the informer does."""
+        assert self.world.is_restored, "there is no other past"
+        self.writer.distrust()
+        self.state = begin(Known(streams=self.state.known.streams))
 
 
 @pytest.mark.parametrize("faults", [0.0, 0.05, 0.3])
@@ -514,6 +621,35 @@ def live(chance: random.Random, faults: float) -> None:
     held = {each.key: each for each in driver.writer.store}
     assert held == world.objects
     assert heard_of(driver.heard) == world.objects, "and so a listener believes"
+
+
+def test_whatever_was_restored_the_store_ends_as_the_server_is_and_mixes_no_two_pasts() -> None:
+    """Before the watch is back the new past may have come as far as the old one had, or beyond."""
+    for seed in range(2000):
+        chance = random.Random(seed)
+        world = World(chance)
+        for _ in range(chance.randint(0, 10)):
+            world.happen()
+        driver = Driver(world, faults=chance.choice([0.0, 0.2]))
+        for _ in range(chance.randint(1, 12)):
+            driver.step()
+        for _ in range(chance.randint(0, 5)):
+            world.happen()
+            driver.step()
+        world.restore(chance.choice([100, *(at for at, _, _ in world.history)]))
+        for _ in range(chance.randint(0, 15)):
+            world.happen()
+        if not isinstance(driver.state, Resting):
+            driver.state, _ = advance(driver.state, failed(How.BROKEN, driver.clock))
+            driver.writer.forget()
+        driver.faults = 0.0
+        for _ in range(200):
+            driver.step()
+            state = driver.state
+            if isinstance(state, Watching) and not state.is_checking and state.version == str(world.version):
+                break
+            world.happen()
+        assert {each.key: each for each in driver.writer.store} == world.objects, f"seed {seed}"
 
 
 def heard_of(changes: list[Seen]) -> dict[Key, Snapshot]:

@@ -22,7 +22,7 @@ NEEDS: Final[dict[str, tuple[str, ...]]] = {
         "test_models.py::test_the_data_of_the_tests_is_what_the_server_says",
         "test_models.py::test_the_models_are_what_the_server_gives",
     ),
-    PROGRAMS: ("test_control_plane.py",),
+    PROGRAMS: ("test_control_plane.py", "test_restored_etcd.py"),
 }
 
 
@@ -48,6 +48,7 @@ SLOW: Final = (
     "test_manager.py::test_a_second_signal_ends_the_process_at_once_even_if_the_loop_is_stuck",
     "test_manager.py::test_when_the_leader_is_killed_the_other_leads_after_the_lease_has_run_out",
     "test_proof.py",
+    "test_restored_etcd.py",
     "test_scale.py",
 )
 

@@ -6,6 +6,7 @@ It knows as much of Kubernetes as these tests need; what a real server does is i
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -85,6 +86,7 @@ class Server:
         self.lose: Callable[[HttpRequest], SetpointError | None] = lambda _: None
         self.is_late = False  # events are held back
         self._held_back: list[tuple[str, str, dict[str, Any]]] = []
+        self._history: list[tuple[str, str, dict[str, Any]]] = []  # what was told
         self._watchers: list[Watcher] = []
 
     # What happens on the server, by hand.
@@ -141,6 +143,7 @@ class Server:
         if self.is_late:
             self._held_back.append((kind, plural, obj))
             return
+        self._history.append((kind, plural, copy.deepcopy(obj)))
         for watcher in self._watchers:
             if watcher.plural == plural:
                 watcher.tell(kind, obj)
@@ -207,6 +210,11 @@ class Server:
                 watcher.tell("ADDED", obj)
             end = {"annotations": {"k8s.io/initial-events-end": "true"}, "resourceVersion": str(self.version)}
             watcher.tell("BOOKMARK", {"kind": KINDS[plural], "metadata": end})
+        else:
+            since = int(query.get("resourceVersion", self.version))
+            for kind, of, obj in self._history:
+                if of == plural and int(obj["metadata"]["resourceVersion"]) > since:
+                    watcher.tell(kind, obj)
         self._watchers.append(watcher)
         return watcher
 

@@ -129,6 +129,11 @@ class Cache:
         """Wait until all that is declared now is there; NotSynced names what is not, and why."""
         await wait_all_synced(self._holders, self._sync_timeout if timeout is None else timeout)
 
+    @property
+    def history(self) -> int:
+        """How often the server's past was replaced, as by an etcd restored from a backup."""
+        return self._shared.history.count
+
     def stats(self) -> _List[Stats]:
         """What each watch has brought, and how it is."""
         return [informer.stats() for informer in self._holders]

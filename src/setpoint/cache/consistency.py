@@ -5,6 +5,9 @@ it reads, it waits until the cache has seen them, but no longer than ``patience`
 While a write is in doubt (its answer was lost) the server is asked at once.  Either way nothing is read that
 is older than the controller's last write.  Events are never held back: only reads wait.
 
+When the server's past was replaced (``history.py``) the writes made in it no longer count; each kind is read
+again when it was listed anew.
+
 What counts as seen is decided in ``writes.py``.  The controller's ``ctx`` reads through this.
 """
 
@@ -45,12 +48,25 @@ class CachedReader:
         metrics: ControllerMetrics | None = None,
     ) -> None:
         self.cache = cache
-        self.writes = Writes() if writes is None else writes
+        self._writes = Writes() if writes is None else writes
+        self._history = cache.history
         self._patience = patience
         self._metrics = metrics
 
     def __repr__(self) -> str:
         return f"<CachedReader of {self.cache!r}, {self.writes!r}>"
+
+    @property
+    def writes(self) -> Writes:
+        """What the controller wrote; none of another past of the server's than the present one."""
+        if self._history != self.cache.history:
+            self._history = self.cache.history
+            self._writes.clear()
+        return self._writes
+
+    def take_over(self, other: CachedReader) -> None:
+        """Go on from what another controller wrote, which this one replaces."""
+        self._writes = other.writes
 
     # What the controller did.
 

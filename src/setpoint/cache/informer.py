@@ -24,11 +24,13 @@ from typing import Any, NoReturn, TypeAlias
 
 from setpoint.api.forms import Form
 from setpoint.api.names import GroupVersionKind
+from setpoint.cache.history import History
 from setpoint.cache.index import Index
 from setpoint.cache.reflector import Reflector
 from setpoint.cache.scope import Problem, Scope
 from setpoint.cache.sharing import Sharing
-from setpoint.cache.store import Seen, Store, Writer
+from setpoint.cache.store import Seen, Store, Writer, is_impossible
+from setpoint.cache.versions import is_older
 from setpoint.cache.watch_state import (
     Doubt,
     Drop,
@@ -36,6 +38,7 @@ from setpoint.cache.watch_state import (
     Forget,
     Put,
     Reach,
+    Replaced,
     Stage,
     Swap,
     Timing,
@@ -65,6 +68,7 @@ class Shared:
     stream_lists: bool
     sharing: Sharing
     unstreamable: set[GroupVersionKind]  # kinds that turned out to be listed page by page only
+    history: History
 
     @classmethod
     def of(
@@ -77,7 +81,10 @@ class Shared:
         page_size: int = PAGE_SIZE,
         stream_lists: bool = True,
     ) -> Shared:
-        return cls(client, metrics or Metrics(), timing, resync, page_size, stream_lists, Sharing(), set())
+        return cls(
+            *(client, metrics or Metrics(), timing, resync, page_size, stream_lists),
+            *(Sharing(), set(), History()),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +119,7 @@ class Informer:
             on_problem=self._problem_changed,
         )
         self._on_problem: dict[object, Callable[[], None]] = {}
+        self._history = shared.history
         self._resync = shared.resync
         self._all_metrics = shared.metrics
         self._metrics: CacheMetrics | None = None
@@ -161,12 +169,14 @@ class Informer:
         self._started_at = self._loop.time()
         gvk = self.scope.gvk
         self._metrics = self._all_metrics.cache(gvk.group, gvk.version, gvk.kind, self.stats)
+        unfollow = self._history.follow(self._start_over)
         try:
             async with asyncio.TaskGroup() as tasks:
                 if self._resync > 0:
                     tasks.create_task(self._tell_again(), name=f"resync {self.scope}")
                 await self._reflector.run()
         finally:
+            unfollow()
             self._metrics.close()
         raise AssertionError("a reflector ends only by being cancelled")
 
@@ -230,6 +240,8 @@ class Informer:
                 self._writer.reach(version)
             case Swap(version):
                 self._swap(version)
+            case Replaced(evidence):
+                self._history.replace(f"{self.scope}: {evidence}")
             case Unstage(key):
                 self._writer.unstage(key)
             case Forget() | Doubt():
@@ -241,8 +253,23 @@ class Informer:
     def _swap(self, version: str) -> None:
         if self.is_synced and self._metrics is not None:
             self._metrics.relists.inc()
-        self._deliver(self._writer.swap(version))
+        reached = self.store.version
+        if self._writer.is_distrusting or is_older(version, reached):  # known already, or told by Replaced
+            reached = ""
+        changes = self._writer.swap(version)
+        self._deliver(changes)
         self._synced.set()
+        if found := next((change for change in changes if is_impossible(change, reached)), None):
+            version = found.snapshot.metadata.resource_version
+            self._history.replace(
+                f"{self.scope}: {found.key} is there at resourceVersion {version}, and was not at {reached}"
+            )
+
+    def _start_over(self) -> None:
+        """Have nobody read what is held until it is listed again: the server has another past."""
+        self._writer.distrust()
+        self._synced.clear()
+        self._reflector.start_over()
 
     def _deliver(self, changes: list[Seen]) -> None:
         listeners = list(self._listeners.items())  # one that comes meanwhile is told by listen()

@@ -26,6 +26,7 @@ from setpoint.cache.watch_state import (
     Doubt,
     Effect,
     Failed,
+    Forget,
     How,
     Known,
     Listed,
@@ -43,7 +44,7 @@ from setpoint.cache.watch_state import (
     advance,
     begin,
 )
-from setpoint.client.client import PAGE_SIZE, Client, SelectOptions
+from setpoint.client.client import PAGE_SIZE, WATCH_SECONDS, Client, SelectOptions
 from setpoint.errors import (
     ApiError,
     BadAnswer,
@@ -102,6 +103,7 @@ class Reflector:
         }
         self._resource: Resource | None = form.resource
         self._moved_at = 0.0
+        self._restart: asyncio.Timeout | None = None
         self.state: State = begin(Known(streams=stream_lists and scope.gvk not in unstreamable))
         self.problem: Problem | None = None
         self.heard_at: float | None = None  # when the server last said anything
@@ -110,6 +112,23 @@ class Reflector:
         return f"<Reflector {type(self.state).__name__.lower()} {self._scope}>"
 
     async def run(self) -> NoReturn:
+        while True:
+            self._restart = restart = asyncio.timeout(None)
+            try:
+                async with restart:
+                    await self._go_on()
+            except TimeoutError:
+                if not restart.expired():
+                    raise
+            self._apply(Forget())
+            self.state = begin(Known(streams=self.state.known.streams))
+
+    def start_over(self) -> None:
+        """List everything again, and believe the list whatever its version."""
+        if self._restart is not None and not self._restart.expired():
+            self._restart.reschedule(_now())
+
+    async def _go_on(self) -> NoReturn:
         while True:
             match self.state:
                 case Resting(seconds):
@@ -158,7 +177,7 @@ class Reflector:
         version = state.version if isinstance(state, Watching) else None
         connection = self._client.watch_once(
             self._form,
-            resource_version=version,
+            resource_version=state.starts_at if isinstance(state, Watching) else None,
             initial_events=isinstance(state, Streaming),
             patience=self._patience,
             timeout=self._patience(),
@@ -173,12 +192,13 @@ class Reflector:
             isinstance(self.state, Watching) and self.state.version == version
         )
         log.debug("watch %s: the server ended it in order", self._scope)
-        self._tell(Closed(_now(), random.random(), is_fruitless))  # noqa: S311 - no secret
+        is_early = _now() - opened_at < WATCH_SECONDS[0]
+        self._tell(Closed(_now(), random.random(), is_fruitless, is_early))  # noqa: S311 - no secret
 
     def _patience(self) -> float:
         """How long nothing need arrive: a watch is kept alive by bookmarks, an initial stream by progress."""
-        if not isinstance(self.state, Streaming):
-            return self._timing.liveness
+        if isinstance(self.state, Watching):
+            return self._timing.check if self.state.is_checking else self._timing.liveness
         left = self._moved_at + self._timing.progress - _now()
         if left <= 0:
             raise WatchStalled(
@@ -201,8 +221,9 @@ class Reflector:
     def _tell_all(self, frames: Sequence[Frame]) -> bool:
         """Say each; whether the connection is still wanted then."""
         for said in self._said(frames):
+            was_watching = isinstance(self.state, Watching)
             self._tell(said)
-            if isinstance(self.state, Resting):
+            if not isinstance(self.state, Watching if was_watching else Streaming | Watching):
                 return False
         return True
 

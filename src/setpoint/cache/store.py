@@ -16,7 +16,7 @@ Nothing here waits, so that nothing is ever seen half done; all of it belongs to
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
@@ -26,7 +26,7 @@ from setpoint.api.selectors import FieldSelection, LabelSelection
 from setpoint.api.wire import Snapshot
 from setpoint.cache.index import Index, by_owner
 from setpoint.cache.paths import has_fields
-from setpoint.cache.versions import is_older, later, latest
+from setpoint.cache.versions import is_older, later, latest, number
 
 REMEMBERED_DELETIONS = 1_000
 
@@ -185,6 +185,7 @@ class Writer:
         # When what is not there was last known not to be there: the newest deletions, and everything else.
         self._gone: dict[Key, str] = {}
         self._absent_at = ""
+        self.is_distrusting = False
 
     def __repr__(self) -> str:
         return f"<Writer of {self.store!r}, {sum(map(len, self._staged.values()))} staged>"
@@ -206,7 +207,7 @@ class Writer:
         for snapshot in snapshots:
             namespace, name = snapshot.metadata.namespace, snapshot.metadata.name
             known = held[namespace].get(name) if namespace in held else None
-            if known is None or not _is_same(known, snapshot):
+            if known is None or self.is_distrusting or not _is_same(known, snapshot):
                 known = snapshot  # what did not change is held once, while both lists are
             self._staged.setdefault(namespace, {})[name] = known
 
@@ -216,12 +217,19 @@ class Writer:
     def forget(self) -> None:
         self._staged = {}
 
+    def distrust(self) -> None:
+        """Until the next swap, take no version for a proof that an object is the same."""
+        self.forget()
+        self.is_distrusting = True
+
     def swap(self, version: str) -> list[Seen]:
         """Put what is staged in the place of all there was; the difference."""
         contents = self._contents
         after, self._staged = self._staged, {}
         self._gone, self._absent_at = {}, version
-        seen = list(_difference(contents.objects, after, initial=not contents.is_synced))
+        is_same = _is_equal if self.is_distrusting else _is_same
+        seen = list(_difference(contents.objects, after, is_same, initial=not contents.is_synced))
+        self.is_distrusting = False
         contents.objects, contents.version, contents.is_synced = after, version, True
         contents.size = sum(len(snapshot.data) for snapshot in self.store)
         for index in contents.all_indexes():
@@ -294,7 +302,9 @@ class Writer:
             self._absent_at = later(self._absent_at, self._gone.pop(oldest))
 
 
-def _difference(before: _Objects, after: _Objects, *, initial: bool) -> Iterator[Seen]:
+def _difference(
+    before: _Objects, after: _Objects, is_same: Callable[[Snapshot, Snapshot], bool], *, initial: bool
+) -> Iterator[Seen]:
     for namespace, objects in before.items():
         now = after.get(namespace, {})
         for name, old in objects.items():
@@ -307,13 +317,29 @@ def _difference(before: _Objects, after: _Objects, *, initial: bool) -> Iterator
             known = then.get(name)
             if known is None or known.metadata.uid != new.metadata.uid:
                 yield Seen("ADDED", None, new, initial)
-            elif not _is_same(known, new):
+            elif not is_same(known, new):
                 yield Seen("UPDATED", known, new)
 
 
 def _is_same(one: Snapshot, other: Snapshot) -> bool:
     first, second = one.metadata, other.metadata
     return first.resource_version == second.resource_version and first.uid == second.uid
+
+
+def _is_equal(one: Snapshot, other: Snapshot) -> bool:
+    return _is_same(one, other) and one.data == other.data
+
+
+def is_impossible(change: Seen, reached: str) -> bool:
+    """Whether a list brings an object, as new, that a store which had reached this version must have held.
+
+    Then the list is of another past: what last changed at or before a version was there at that version.
+    """
+    if change.new is None or change.initial:
+        return False
+    version = number(change.new.metadata.resource_version)
+    had = number(reached)
+    return version is not None and had is not None and version <= had
 
 
 def _place(snapshot: Snapshot) -> tuple[str, str]:

@@ -10,10 +10,14 @@ A *state* says what to do next: stream the initial list, fetch a page, watch, or
 4. A version too old to go on from is listed again at once; a second time within ``quiet``, after a rest.
 5. The initial list is streamed (WatchList) and the same stream goes on as the watch.  A server that refuses,
    falls silent or ends the stream before the list is whole is listed page by page, from then on.
-6. A list older than what the store has seen is not swapped in.  When the server insists (its past was
-   replaced, by a backup perhaps), the sixth is.
+6. A list older than what the store has seen is not swapped in.  When the server insists, the sixth is: its
+   past was replaced, as by an etcd restored from a backup.
 7. Failures are waited out: ``first_wait``, doubling to ``longest_wait``, times [1, 2); anew after ``quiet``.
    As long as the server asks for, if that is longer, but no longer than ``longest_wait``.
+8. A watch that broke, ended early or could not be opened goes on from just before the last change seen, its
+   *witness*: the server must send that change again, and then nothing up to the version that the store has
+   reached.  If it sends something else, its past was replaced.  So two pasts are never mixed, also where new
+   writes have come beyond the old version.  Where nothing was ever seen, all is listed again.
 
 No clock, chance or connection here: they come in with what is said.  ``reflector.py`` drives it over a
 client; ``informer.py`` carries out the effects on ``store.py``.
@@ -22,13 +26,15 @@ client; ``informer.py`` carries out the effects on ``store.py``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TypeAlias
 
+import msgspec
+
 from setpoint.api.names import Key
 from setpoint.api.wire import Snapshot
-from setpoint.cache.versions import is_older, later, latest
+from setpoint.cache.versions import is_older, later, latest, number
 
 STALLS = 3  # silent connections in a row, then the watch itself is doubted: its version may lie in the future
 DOUBTS = 5  # lists in a row that are older than the store, before one is believed
@@ -42,6 +48,7 @@ class Timing:
     longest_wait: float = 30.0
     quiet: float = 120.0  # without a failure, and the waits begin anew
     progress: float = 30.0  # what an initial stream may be silent for, or take to end once changes arrive
+    check: float = 10.0  # what a server may take to send the last change again; it has it in memory
     liveness: float = 90.0  # what a watch may be silent for; servers send a bookmark about once a minute
 
 
@@ -69,6 +76,7 @@ class Streaming:
 
     known: Known
     is_settling: bool = False  # changes arrive already, so the list is over, and the bookmark is due
+    newest: Snapshot | None = field(default=None, compare=False)  # of those that are staged
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +86,50 @@ class Listing:
     known: Known
     token: str = ""
     is_paged: bool = True
+    newest: Snapshot | None = field(default=None, compare=False)  # of those that are staged
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """The last change seen of a scope, or the newest object of its list."""
+
+    snapshot: Snapshot
+    is_deletion: bool = False
+    is_listed: bool = False
+
+    @property
+    def version(self) -> str:
+        return self.snapshot.metadata.resource_version
+
+    @property
+    def before(self) -> str:
+        """The version just before it; "" if there is none to watch from."""
+        count = number(self.version)
+        return str(count - 1) if count is not None and count > 1 else ""
+
+    def is_same(self, snapshot: Snapshot, *, is_deletion: bool) -> bool:
+        mine, theirs = self.snapshot.metadata, snapshot.metadata
+        is_known = (mine.uid, mine.key, mine.resource_version, self.is_deletion) == (
+            *(theirs.uid, theirs.key, theirs.resource_version, is_deletion),
+        )
+        # Two pasts may have changed one object at the same version; hardly to the same content and times.
+        return is_known and _is_equal(self.snapshot.data, snapshot.data)
 
 
 @dataclass(frozen=True, slots=True)
 class Watching:
-    """To do: watch from ``version`` on."""
+    """To do: watch from ``version`` on; if it ``is_checking``, from before the witness, which must come."""
 
     version: str
     known: Known
+    witness: Witness | None = field(default=None, compare=False)
+    is_checking: bool = False
+    is_resumed: bool = False  # the witness came, and nothing after it yet
+
+    @property
+    def starts_at(self) -> str:
+        """The version to watch from."""
+        return self.witness.before if self.is_checking and self.witness is not None else self.version
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +200,7 @@ class Closed:
     at: float
     chance: float = 0.0  # in [0, 1)
     is_fruitless: bool = False  # it brought nothing, and ended as soon as it began
+    is_early: bool = False  # before the time that was asked for: the server may be shutting down
 
 
 class How(Enum):
@@ -245,7 +290,14 @@ class Reach:
     version: str
 
 
-Effect: TypeAlias = Stage | Unstage | Forget | Swap | Doubt | Put | Drop | Reach
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """The server's past is another than the one that the store follows."""
+
+    evidence: str
+
+
+Effect: TypeAlias = Stage | Unstage | Forget | Swap | Doubt | Put | Drop | Reach | Replaced
 
 
 # ---- the table -------------------------------------------------------------------------------------
@@ -254,16 +306,22 @@ Effect: TypeAlias = Stage | Unstage | Forget | Swap | Doubt | Put | Drop | Reach
 def advance(state: State, said: Said, timing: Timing = TIMING) -> tuple[State, list[Effect]]:
     """The next state, and what the store must do."""
     match state, said:
+        case Watching(is_checking=True), Changed() | Removed() | Marked():
+            return _check(state, said, timing)
+        case Watching(is_resumed=True), Changed() | Removed():
+            return _resumed(state, said, timing)
+        case Watching(is_checking=True), Failed(How.STALLED):  # the witness never came
+            return _rest(_left(state), said, timing, begin), []
         case Watching(), Changed(snapshots):
             return _seen(state, *snapshots), [Put(snapshots)]
         case Watching(), Removed(snapshot):
-            return _seen(state, snapshot), [Drop(snapshot)]
+            return _seen(state, snapshot, is_deletion=True), [Drop(snapshot)]
         case Watching(), Marked(version):
-            return Watching(later(state.version, version), state.known), [Reach(version)]
-        case Watching(), Closed(is_fruitless=False):
-            return _again(state), []
+            return replace(state, version=later(state.version, version)), [Reach(version)]
+        case Watching(), Closed(is_fruitless=False, is_early=is_early):
+            return _checking(state) if is_early else _again(state), []
         case Watching(), Closed():  # a server that closes at once must not be asked at once
-            return _rest(_left(state), said, timing, lambda known: _again(replace(state, known=known))), []
+            return _rest(_left(state), said, timing, lambda known: _checking(replace(state, known=known))), []
         case Watching(), Failed(How.EXPIRED) if _is_calm(state.known, said, timing):
             return begin(_failed(_left(state), said, timing)), []
         case Watching(), Failed(How.EXPIRED | How.REFUSED):
@@ -271,16 +329,17 @@ def advance(state: State, said: Said, timing: Timing = TIMING) -> tuple[State, l
         case Watching(), Failed(How.STALLED):
             return _stalled(state, said, timing), []
         case Watching(), Failed():
-            return _rest(_left(state), said, timing, lambda known: _again(replace(state, known=known))), []
+            return _rest(_left(state), said, timing, lambda known: _checking(replace(state, known=known))), []
 
         case Streaming(), Sent(snapshots):
-            return state, [Stage(snapshots)]
+            return replace(state, newest=_newest(state.newest, snapshots)), [Stage(snapshots)]
         case Streaming(), Changed(snapshots):
-            return _settling(state), [Stage(snapshots)]
+            settling = replace(state, is_settling=True, newest=_newest(state.newest, snapshots))
+            return settling, [Stage(snapshots)]
         case Streaming(), Removed(snapshot):
-            return _settling(state), [Unstage(snapshot.key)]
+            return replace(state, is_settling=True), [Unstage(snapshot.key)]
         case Streaming(known), Marked(version, ends_list=True):
-            return _swap(known, version, timing)
+            return _swap(known, version, state.newest, timing)
         case Streaming(), Marked():
             return state, []
         case Streaming(known), Failed(How.STALLED | How.REFUSED):
@@ -293,10 +352,10 @@ def advance(state: State, said: Said, timing: Timing = TIMING) -> tuple[State, l
             return _rest(known, said, timing, begin), [Forget()]
 
         case Listing(known), Listed(snapshots, version, token=""):
-            following, effects = _swap(known, version, timing)
+            following, effects = _swap(known, version, _newest(state.newest, snapshots), timing)
             return following, [Stage(snapshots), *effects]
-        case Listing(known, is_paged=is_paged), Listed(snapshots, token=token):
-            return Listing(known, token, is_paged), [Stage(snapshots)]
+        case Listing(), Listed(snapshots, token=token):
+            return replace(state, token=token, newest=_newest(state.newest, snapshots)), [Stage(snapshots)]
         case Listing(known, token, is_paged=True), Failed(How.EXPIRED) if token:
             return Listing(known, is_paged=False), [Forget()]  # too many pages for the server's memory
         case Listing(known), Failed():
@@ -307,12 +366,77 @@ def advance(state: State, said: Said, timing: Timing = TIMING) -> tuple[State, l
     raise AssertionError(f"{said!r} cannot be said while {state!r}")
 
 
-def _seen(state: Watching, *snapshots: Snapshot) -> Watching:
-    return Watching(latest(state.version, snapshots), state.known)
+def _seen(state: Watching, *snapshots: Snapshot, is_deletion: bool = False) -> Watching:
+    last = snapshots[-1]
+    is_new = is_older(state.version, last.metadata.resource_version)
+    witness = Witness(last, is_deletion) if is_new else state.witness
+    return Watching(latest(state.version, snapshots), state.known, witness)
 
 
-def _settling(state: Streaming) -> Streaming:
-    return state if state.is_settling else Streaming(state.known, is_settling=True)
+def _newest(known: Snapshot | None, snapshots: tuple[Snapshot, ...]) -> Snapshot | None:
+    """The newest of those, by version; where versions cannot be compared, any."""
+    found = known
+    for each in snapshots:
+        if found is None or is_older(found.metadata.resource_version, each.metadata.resource_version):
+            found = each
+    return found
+
+
+def _checking(state: Watching) -> Watching | Streaming | Listing:
+    """Watch on after the connection was lost, from before the witness: it shows that the past is the same."""
+    if number(state.version) is None:
+        return _again(state)
+    if state.witness is None or not state.witness.before:
+        return begin(state.known)
+    return replace(state, is_checking=True)
+
+
+def _check(state: Watching, said: Changed | Removed | Marked, timing: Timing) -> tuple[State, list[Effect]]:
+    """Whether what a resumed watch brings first is the witness, and nothing else that should be known."""
+    witness = state.witness
+    if witness is None:
+        raise AssertionError("a watch is checked by its witness")
+    if isinstance(said, Marked):
+        return (state, []) if is_older(said.version, witness.version) else _replaced(state, witness)
+    first, *others = said.snapshots if isinstance(said, Changed) else (said.snapshot,)
+    if is_older(first.metadata.resource_version, witness.version):
+        checked = state  # nobody asked for it
+    elif witness.is_same(first, is_deletion=isinstance(said, Removed)):
+        checked = replace(state, is_checking=False, is_resumed=True)
+    else:
+        return _replaced(state, witness)
+    return advance(checked, Changed(tuple(others)), timing) if others else (checked, [])
+
+
+def _resumed(state: Watching, said: Changed | Removed, timing: Timing) -> tuple[State, list[Effect]]:
+    """Whether the first change after the witness is one that the store cannot have seen."""
+    first, *others = said.snapshots if isinstance(said, Changed) else (said.snapshot,)
+    version = first.metadata.resource_version
+    if is_older(state.version, version):
+        return advance(replace(state, is_resumed=False), said, timing)
+    if state.witness is None or not is_older(state.witness.version, version):  # sent twice
+        return advance(state, Changed(tuple(others)), timing) if others else (state, [])
+    if state.witness.is_listed:
+        # Between the newest object of a list and the list itself lie only deletions, of what we never held.
+        return begin(_left(state)), []
+    return _replaced(state, state.witness, f"{first.key} at resourceVersion {version}")
+
+
+def _replaced(state: Watching, witness: Witness, other: str = "") -> tuple[State, list[Effect]]:
+    known = f"{witness.snapshot.key} at resourceVersion {witness.version}"
+    evidence = f"after {known} it has {other}, of which it said nothing" if other else f"it lacks {known}"
+    return begin(Known(streams=state.known.streams)), [Replaced(evidence)]
+
+
+def _is_equal(one: bytes, other: bytes) -> bool:
+    """Whether these are the same object; a list leaves out what a watch says of its kind."""
+    if one == other:
+        return True
+    first, second = (msgspec.json.decode(each) for each in (one, other))
+    for each in (first, second):
+        each.pop("kind", None)
+        each.pop("apiVersion", None)
+    return bool(first == second)
 
 
 def _again(state: Watching) -> Watching | Streaming | Listing:
@@ -320,11 +444,15 @@ def _again(state: Watching) -> Watching | Streaming | Listing:
     return state if state.version not in ("", "0") else begin(state.known)
 
 
-def _swap(known: Known, version: str, timing: Timing) -> tuple[State, list[Effect]]:
+def _swap(known: Known, version: str, newest: Snapshot | None, timing: Timing) -> tuple[State, list[Effect]]:
     if is_older(version, known.version) and known.doubts < DOUBTS:
         wait = timing.first_wait * 2.0**known.doubts
         return Resting(wait, begin(replace(known, doubts=known.doubts + 1))), [Doubt(version, known.version)]
-    return Watching(version, replace(known, version=version, stalls=0, doubts=0)), [Swap(version)]
+    effects: list[Effect] = [Swap(version)]
+    if is_older(version, known.version):
+        effects.append(Replaced(f"it is at resourceVersion {version}, and was at {known.version}"))
+    witness = None if newest is None else Witness(newest, is_listed=True)
+    return Watching(version, replace(known, version=version, stalls=0, doubts=0), witness), effects
 
 
 def _left(state: Watching) -> Known:
@@ -339,7 +467,7 @@ def _stalled(state: Watching, failed: Failed, timing: Timing) -> Resting:
     if known.stalls + 1 >= STALLS:
         return _rest(replace(known, stalls=0), failed, timing, begin)
     known = replace(known, stalls=known.stalls + 1)
-    return _rest(known, failed, timing, lambda known: _again(replace(state, known=known)))
+    return _rest(known, failed, timing, lambda known: _checking(replace(state, known=known)))
 
 
 def _is_calm(known: Known, failed: Failed | Closed, timing: Timing) -> bool:

@@ -15,11 +15,15 @@ must not read as if it had not happened.  The promises:
    without an answer whose object the server was to name, and deletions beyond ``limit``.  Their kind is read
    from the server, until that has listed it at a time when they were over; the store must reach that list.
 
+6. When the server's past was replaced (``history.py``), ``clear`` forgets all versions: those of another past
+   say nothing.
+
 Time comes in as an argument.  ``consistency.py`` does the waiting.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -161,6 +165,15 @@ class Writes:
     def floor(self, gvk: GroupVersionKind) -> str:
         """What a store must have reached for the writes that are no longer kept one by one; "" if none."""
         return self._floors.get(gvk, "")
+
+    def clear(self) -> None:
+        """Forget all versions: the server's past was replaced.  What is in doubt stays so."""
+        self._writes = {
+            place: Write(write.at, in_doubt_until=write.in_doubt_until)
+            for place, write in self._writes.items()
+            if math.isfinite(write.in_doubt_until)
+        }
+        self._floors.clear()
 
     def _learn(self, gvk: GroupVersionKind, key: Key, more: Callable[[Write], Write]) -> None:
         known = self._writes.get((gvk, key))

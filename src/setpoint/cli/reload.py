@@ -115,7 +115,7 @@ class Running:
             finally:
                 for each in self._manager.controllers:
                     if each.name in former:
-                        each.reader.writes = former[each.name].reader.writes
+                        each.reader.take_over(former[each.name].reader)
         self._operators = operators
 
     def _add(self, operators: Sequence[Operator]) -> None:

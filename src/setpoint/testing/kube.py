@@ -198,6 +198,27 @@ class ControlPlane:
         """Start kube-apiserver again, at the same address, and wait until it is ready."""
         self._start_api_server(time.monotonic() + self.timeout)
 
+    def back_up(self) -> Path:
+        """Copy etcd's data, as a backup does; the folder it is in, which goes with the control plane.
+
+        etcd is away for a moment; kube-apiserver waits for it.
+        """
+        backup = Path(tempfile.mkdtemp(prefix="backup-", dir=self.folder)) / "etcd"
+        self._end("etcd")
+        shutil.copytree(self.folder / "etcd", backup)
+        self._start_etcd(time.monotonic() + self.timeout)
+        return backup
+
+    def restore(self, backup: Path) -> None:
+        """Go back to a backup, as when a cluster is lost: resourceVersions go back, too."""
+        deadline = time.monotonic() + self.timeout
+        self._end("kube-apiserver")
+        self._end("etcd")
+        _remove(self.folder / "etcd")
+        shutil.copytree(backup, self.folder / "etcd")
+        self._start_etcd(deadline)
+        self._start_api_server(deadline)
+
     def compact(self) -> int:
         """Make etcd forget the past; the revision from which on it remembers.
 
@@ -327,9 +348,12 @@ class ControlPlane:
         self._save("admin.kubeconfig", self.kubeconfig_for(self._admin).encode())
         self._etcd = _Server(self._etcd_port, self.folder / "etcd-ca.crt", self.folder / "etcd")
         self._api = _Server(self._api_port, self.ca_file, self.folder / "admin")
+        self._start_etcd(deadline)
+        self._start_api_server(deadline)
+
+    def _start_etcd(self, deadline: float) -> None:
         self._run("etcd", self.binaries.etcd, self._etcd_flags())
         self._wait("etcd", self._etcd, "/health", deadline)
-        self._start_api_server(deadline)
 
     def _start_api_server(self, deadline: float) -> None:
         flags = [*self._api_server_flags(), *self.api_server_args]
