@@ -89,6 +89,7 @@ OURS = {
     "setpoint_cache_wait_timeouts_total": CONTROLLER,
     "setpoint_hot_loops_total": CONTROLLER,
     "setpoint_callback_errors_total": CONTROLLER,
+    "setpoint_worker_restarts_total": CONTROLLER,
 }
 
 

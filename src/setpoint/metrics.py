@@ -92,6 +92,7 @@ class ControllerMetrics:
     cache_wait_timeouts: Counter
     hot_loops: Counter
     callback_errors: Counter  # predicates, mappers, streams and timers that raised
+    worker_restarts: Counter  # workers that ended unexpectedly
 
 
 class Durations:
@@ -207,6 +208,11 @@ class Metrics:
             "Predicates, mappers, streams and timers that raised",
             "controller",
         )
+        self._worker_restarts = counter(
+            "setpoint_worker_restarts_total",
+            "Workers that ended unexpectedly and were restarted",
+            "controller",
+        )
         self._relists = counter("setpoint_cache_relists_total", "Times a kind was listed again", *_KIND)
         self._lag = histogram(
             "setpoint_cache_lag_seconds",
@@ -255,6 +261,7 @@ class Metrics:
             cache_wait_timeouts=self._cache_wait_timeouts.labels(name),
             hot_loops=self._hot_loops.labels(name),
             callback_errors=self._callback_errors_of.labels(name),
+            worker_restarts=self._worker_restarts.labels(name),
         )
 
     def queue(self, name: str, read: Callable[[], QueueNumbers]) -> QueueMetrics:

@@ -29,6 +29,10 @@ pytestmark = pytest.mark.virtual_time
 WEB = Key("shop", "web")
 
 
+class Sudden(BaseException):
+    """Not an Exception."""
+
+
 class Nursery:
     """Keeps a child like each parent: one of the same name, of the same colour."""
 
@@ -685,3 +689,69 @@ async def test_a_stream_that_ends_is_fine(caplog: pytest.LogCaptureFixture) -> N
         await until(lambda: slow.ended == [WEB])
         await asyncio.sleep(10)
     assert "has ended" in caplog.text
+
+
+# A worker that ends although nobody stopped it.
+
+
+@pytest.mark.parametrize("error", [OSError("no epoch"), SystemExit(3), asyncio.CancelledError(), Sudden()])
+async def test_a_worker_that_ends_is_logged_counted_and_restarted(
+    error: BaseException, caplog: pytest.LogCaptureFixture
+) -> None:
+    server, broken = Server(), [error]
+    process = Process(server)
+    reconciler = Nursery(process)
+
+    def may_start() -> bool:
+        if broken:
+            raise broken[0]
+        return True
+
+    kind = Kind(process.cache, Parent, to_itself)
+    options: Any = {"cache": process.cache, "metrics": process.metrics, "may_start": may_start}
+    controller = Controller("parent", reconciler, [kind], workers=2, **options)
+    server.put("parents", "web")
+    async with running(process, controller):
+        await until(lambda: len(controller.ended_workers) == 2)
+        assert not controller.is_working
+        assert "worker 1 of 2 ended: " in controller.problems[0]
+        broken.clear()
+        await until(lambda: colours(server) == {"web": "red"})
+        await until(lambda: controller.is_working and not controller.ended_workers)
+        server.put("parents", "api", colour="blue")
+        await until(lambda: colours(server) == {"web": "red", "api": "blue"})
+    assert process.value("setpoint_worker_restarts_total", controller="parent") >= 2
+    assert "controller 'parent': worker 1 ended unexpectedly: " in caplog.text
+    assert "restarting in" in caplog.text
+
+
+async def test_a_worker_that_is_cancelled_from_outside_is_restarted() -> None:
+    server = Server()
+    async with at_work(server, workers=2) as (_, _, controller):
+        for task in asyncio.all_tasks():
+            if task.get_name() == "worker 1 of parent":
+                task.cancel()
+        await until(lambda: controller.ended_workers)
+        assert controller.is_working, "there is another"
+        await until(lambda: not controller.ended_workers)
+        server.put("parents", "web")
+        await until(lambda: colours(server) == {"web": "red"})
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), asyncio.CancelledError(), Sudden()])
+async def test_no_error_of_a_source_ends_it(error: BaseException) -> None:
+    server, reconciled, raised = Server(), list[Request](), [error]
+    process = Process(server)
+
+    async def keys() -> AsyncIterator[Request]:
+        if raised:
+            raise raised.pop()
+        yield WEB
+        await asyncio.Event().wait()
+
+    async def reconcile(request: Request) -> None:
+        reconciled.append(request)
+
+    builder(process).for_(Parent).reads(Stream(keys)).complete(reconcile)
+    async with running(process):
+        await until(lambda: WEB in reconciled)

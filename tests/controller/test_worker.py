@@ -205,10 +205,6 @@ async def test_a_retry_keeps_the_priority_and_says_why_it_is_one() -> None:
 # 1. Nothing that is raised ends a worker.
 
 
-class Sudden(BaseException):
-    """Not an Exception."""
-
-
 async def test_nothing_that_a_reconciler_raises_ends_a_worker() -> None:
     recursive = ExceptionGroup("two", [KeyError("spec"), errors.QueueShutDown("take", "not this queue")])
     raised = [recursive, StopAsyncIteration(), errors.QueueShutDown("take", "another queue"), TimeoutError()]
@@ -265,16 +261,29 @@ async def test_a_reconciler_cannot_end_the_process() -> None:
         shop.queue.add(WEB)
         await until(lambda: len(reconcile.asked) == 1 and not shop.worker.running)
         assert shop.worker.looked[WEB].error == (
-            "RuntimeError: it called for the end of the process: SystemExit(enough)"
+            "RuntimeError: the reconciler called sys.exit('enough'), which does not end the process; "
+            "raise an exception instead"
         )
         await until(lambda: len(reconcile.asked) == 2)
 
 
-async def test_an_error_that_means_the_end_of_the_process_is_not_kept_from_it() -> None:
-    shop = Shop(Scripted(Sudden()))
+async def test_a_key_whose_worker_ends_is_tried_again_by_another() -> None:
+    reconcile, may_start = Scripted(), iter([OSError("no epoch")])
+
+    def ask() -> bool:
+        if (error := next(may_start, None)) is not None:
+            raise error
+        return True
+
+    shop = Shop(reconcile, may_start=ask)
     shop.queue.add(WEB)
-    with pytest.raises(Sudden):
+    with pytest.raises(OSError, match="no epoch"):
         await shop.worker.run()
+    task = asyncio.create_task(shop.worker.run())
+    await until(lambda: reconcile.asked)
+    shop.queue.shut_down()
+    await task
+    assert reconcile.asked[0][0] == WEB
 
 
 @pytest.mark.parametrize("answer", [5, "done", True], ids=repr)

@@ -432,6 +432,25 @@ async def test_checks_of_the_authors_own_are_asked() -> None:
             manager.add_ready_check(taken, lambda: None)
 
 
+async def test_a_worker_that_ended_fails_health_until_it_is_restarted() -> None:
+    world = World()
+
+    async def reconcile(_: Request) -> None: ...
+
+    manager = world.manager()
+    reconciled_by(manager, reconcile)
+    health, ready = manager.probes.health["workers"], manager.probes.ready["controllers"]
+    async with manager:
+        await eventually(lambda: ready() is None)
+        for task in asyncio.all_tasks():
+            if task.get_name() == "worker 1 of parent":
+                task.cancel()
+        await eventually(lambda: health() is not None)
+        assert str(health()).startswith("parent: worker 1 of 1 ended: CancelledError")
+        assert ready() is not None
+        await eventually(lambda: health() is None and ready() is None)
+
+
 async def test_what_ends_by_itself_is_no_reason_to_kill_the_process() -> None:
     class Once:
         async def run(self) -> None: ...

@@ -66,6 +66,10 @@ class Polite(Thing):
             self.diary.append(f"{self.name} has finished")
 
 
+class Sudden(BaseException):
+    """Not an Exception."""
+
+
 @dataclass
 class Deaf(Thing):
     """One that cannot be cancelled, until the test lets it go."""
@@ -171,6 +175,42 @@ async def test_when_one_fails_all_are_stopped_in_order_and_its_error_is_raised()
     with pytest.raises(LookupError, match="gone"):
         await made.run()
     assert diary[-2:] == ["worker has finished", "server ends"], "what works may finish"
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), GeneratorExit(), Sudden("gone")], ids=repr)
+async def test_an_error_that_is_no_exception_is_logged_and_stops_everything_in_order(
+    error: BaseException, caplog: pytest.LogCaptureFixture
+) -> None:
+    diary: list[str] = []
+
+    class Failing(Thing):
+        async def run(self) -> None:
+            await asyncio.sleep(5)
+            raise error
+
+    made = supervisor(Thing("server", diary, Group.SERVERS), Failing("failing", diary))
+    with pytest.raises(type(error)):
+        await made.run()
+    assert diary[-1] == "server ends"
+    assert f"failing failed, and so everything stops: {type(error).__name__}" in caplog.text
+
+
+async def test_one_that_is_cancelled_by_somebody_else_is_named_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    diary: list[str] = []
+    made = supervisor(Thing("one", diary), Thing("other", diary))
+    running = asyncio.create_task(made.run())
+    await made.wait_started()
+    await asyncio.sleep(1)
+    (slot, _) = made.slots
+    assert slot.task is not None
+    slot.task.cancel()
+    await asyncio.sleep(1)
+    made.stop()
+    await running
+    assert caplog.text.count("was cancelled, though nobody stopped it") == 1
+    assert "one was cancelled" in caplog.text
 
 
 async def test_one_that_fails_to_get_ready_fails() -> None:

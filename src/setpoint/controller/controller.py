@@ -9,7 +9,9 @@
    then they are cancelled.  Cancelled again, ``run`` does not wait, and passes each further cancellation on:
    a thread that is stuck is left behind at the next.
 4. A source that raises is logged, counted and begun anew, backing off.
-5. Every task it starts ends with it.
+5. A worker that ends although nobody stopped it is logged, counted and restarted, backing off; until then
+   ``ended_workers`` says so, for the health of the process.
+6. Every task it starts ends with it.
 
 The order of things is here; how a key is worked on is in ``worker.py``, where keys come from is in
 ``sources.py``.  Run by the manager.
@@ -34,10 +36,11 @@ from setpoint.cache.informer import SYNC_TIMEOUT
 from setpoint.cache.reflector import how_it_failed
 from setpoint.cache.scope import Problem, Scope
 from setpoint.cache.watch_state import How
+from setpoint.controller.isolation import run_isolated
 from setpoint.controller.mapping import Reason
 from setpoint.controller.result import Reconciler, Request
 from setpoint.controller.sources import Feed, Kind, Source
-from setpoint.controller.worker import Look, Looked, Queue, Worker
+from setpoint.controller.worker import Look, Looked, Queue, Worker, describe
 from setpoint.errors import NotSynced
 from setpoint.metrics import Metrics
 from setpoint.queue.backoff import delay_after
@@ -45,7 +48,7 @@ from setpoint.queue.workqueue import QueueStats, WorkQueue
 
 GRACE = 30.0  # as controller-runtime's manager
 LOOK_EVERY = 1.0  # seconds between two looks at sources that do not tell when their problems change
-LONGEST_REST = 60.0  # of a source that raised
+LONGEST_REST = 60.0  # of a source that raised, and of a worker that ended
 SHOWN_ERRORS = 10
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?")
@@ -62,6 +65,18 @@ class ControllerStats:
     running: Mapping[Request, float]  # what is being reconciled, and for how many seconds
     errors: Mapping[Request, Looked]  # the keys whose last look failed, the newest last
     queue: QueueStats
+
+
+@dataclass(eq=False, slots=True)
+class _WorkerSlot:
+    """One worker: its task, and how often in a row it ended unexpectedly."""
+
+    number: int
+    task: asyncio.Task[None] | None = None
+    started_at: float = 0.0
+    failures: int = 0
+    is_due: bool = True  # to be started
+    error: str = ""  # why it ended; "" while it runs
 
 
 class Controller:
@@ -97,9 +112,10 @@ class Controller:
         self._log = logging.getLogger(f"setpoint.controller.{name}")
         self._sources = list(sources)
         self._workers = workers
+        self._slots: list[_WorkerSlot] = []
         self._grace = grace
         self._sync_timeout = sync_timeout
-        counts = metrics.controller(name, workers=workers)
+        self._counts = counts = metrics.controller(name, workers=workers)
         self._queue: Queue = WorkQueue(
             name, metrics, backoff=partial(_safely, backoff or _backoff, self._log)
         )
@@ -139,7 +155,18 @@ class Controller:
     @property
     def is_working(self) -> bool:
         """Whether it takes keys."""
+        if self._slots and all(slot.error for slot in self._slots):
+            return False
         return self._tasks is not None and self._worker.gate.is_set() and not self._worker.is_leaving
+
+    @property
+    def ended_workers(self) -> tuple[str, ...]:
+        """Workers that ended unexpectedly and are not restarted yet: each with the reason."""
+        return tuple(
+            f"worker {slot.number} of {self._workers} ended: {slot.error}"
+            for slot in self._slots
+            if slot.error
+        )
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -149,7 +176,7 @@ class Controller:
         late = [source for source in self._sources if not source.is_synced]
         known = {problem.scope: problem for source in late for problem in source.problems} | self._refused
         silent = [f"{source!r}: no answer yet" for source in late if not source.problems]
-        return (*map(str, known.values()), *silent)
+        return (*map(str, known.values()), *silent, *self.ended_workers)
 
     def stats(self) -> ControllerStats:
         now = asyncio.get_running_loop().time()
@@ -215,18 +242,15 @@ class Controller:
             async with asyncio.TaskGroup() as self._tasks:
                 for source in self._sources:
                     self._start(self._tasks, source)
-                workers: list[asyncio.Task[None]] = []
                 try:
                     await self._wait_synced()
-                    workers += [
-                        self._tasks.create_task(self._worker.run(), name=f"worker {number} of {self.name}")
-                        for number in range(1, self._workers + 1)
-                    ]
+                    self._slots = [_WorkerSlot(number) for number in range(1, self._workers + 1)]
                     while True:
+                        self._start_workers(self._tasks)
                         await self._wait_for_problems()
                         self._open_or_close()
                 finally:
-                    await self._leave(workers)
+                    await self._leave([slot.task for slot in self._slots if slot.task is not None])
         finally:
             self._tasks = None
             for source in self._sources:
@@ -240,16 +264,52 @@ class Controller:
         failures = 0
         while True:
             began = _now()
-            try:
-                await source.run(self._feed)
+            ended = await run_isolated(lambda: source.run(self._feed), name=f"run {source!r} of {self.name}")
+            if ended.error is None:
                 self._log.info("%r has ended", source)
                 return
-            except Exception:  # noqa: BLE001 - logged below, with its traceback
-                failures = 1 if _now() - began > LONGEST_REST else failures + 1
-                rest = delay_after(failures, first=1.0, longest=LONGEST_REST, jitter=random.random)
-                self._feed.count_error()
-                self._log.exception("%r raised; it begins anew in %.3g s", source, rest)
-                await asyncio.sleep(rest)
+            failures = 1 if _now() - began > LONGEST_REST else failures + 1
+            rest = delay_after(failures, first=1.0, longest=LONGEST_REST, jitter=random.random)
+            self._feed.count_error()
+            self._log.error("%r raised; restarting in %.3g s", source, rest, exc_info=ended.error)
+            await asyncio.sleep(rest)
+
+    def _start_workers(self, tasks: asyncio.TaskGroup) -> None:
+        """Start the workers, and restart those that ended and are due."""
+        for slot in self._slots:
+            if not slot.is_due:
+                continue
+            if slot.error:
+                self._log.warning("controller %r: restarting worker %d", self.name, slot.number)
+            slot.is_due, slot.error, slot.started_at = False, "", _now()
+            slot.task = tasks.create_task(self._work(slot), name=f"worker {slot.number} of {self.name}")
+
+    async def _work(self, slot: _WorkerSlot) -> None:
+        """Run a worker; where it ends and should not, see to it that it is restarted."""
+        error: BaseException = RuntimeError("it returned, and the queue is open")
+        try:
+            await self._worker.run()
+        except BaseException as raised:  # noqa: BLE001 - logged below, with its traceback
+            error = raised
+        if self._worker.is_leaving:
+            return  # cancelled or not: this is its end
+        slot.failures = 1 if _now() - slot.started_at > LONGEST_REST else slot.failures + 1
+        rest = delay_after(slot.failures, first=1.0, longest=LONGEST_REST, jitter=random.random)
+        slot.error = describe(error)
+        asyncio.get_running_loop().call_later(rest, self._restart, slot)
+        self._counts.worker_restarts.inc()
+        self._log.error(
+            "controller %r: worker %d ended unexpectedly: %s; restarting in %.3g s",
+            self.name,
+            slot.number,
+            slot.error,
+            rest,
+            exc_info=error,
+        )
+
+    def _restart(self, slot: _WorkerSlot) -> None:
+        slot.is_due = True
+        self._problems_changed.set()
 
     def _add(self, key: Request, priority: int, reason: Reason) -> None:
         self._queue.add(key, priority=priority, reason=reason)

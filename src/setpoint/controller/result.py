@@ -112,8 +112,10 @@ BUGS = (
 
 def leaves(error: BaseException) -> Iterator[BaseException]:
     """An error; of a group, each that is in it."""
-    if isinstance(error, BaseExceptionGroup):
-        for each in error.exceptions:
-            yield from leaves(each)
-    else:
-        yield error
+    left = [error]
+    while left:  # and no recursion: groups may be nested deeper than Python can call
+        each = left.pop()
+        if isinstance(each, BaseExceptionGroup):
+            left.extend(reversed(each.exceptions))
+        else:
+            yield each

@@ -161,6 +161,6 @@ class _Thread(threading.Thread, Generic[T]):
 
 def _raised(error: BaseException) -> Exception:
     """An error as a future can hold it."""
-    if isinstance(error, Exception):
+    if isinstance(error, Exception) and not isinstance(error, StopIteration):
         return error
     return RuntimeError(f"the thread ended with {type(error).__name__}: {error}")

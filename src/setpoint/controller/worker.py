@@ -1,8 +1,9 @@
 """Takes a key, has it reconciled, and plans the next look.
 
-1. Nothing that a reconciler raises ends a worker, ``sys.exit()`` included; nor does what is raised by those
-   who are told of its looks.  Only the cancellation of the worker itself passes through: that of something
-   the reconciler awaited is a failure like any other.
+1. However a reconcile ends, the worker goes on (``isolation.py``); so it does whatever those raise who are
+   told of its looks.  Only the cancellation of the worker itself ends it: that of the reconcile, or of
+   something it awaited, is a failure like any other.  A worker that ends by any other error leaves no key
+   behind: it is tried again.
 2. A reconcile that takes longer than ``timeout`` is cancelled, where it waits, and counts as failed.
 3. While the gate is closed no reconcile starts; one that runs goes on.
 4. Between two looks everything else may run: the lease is renewed while ten thousand objects are looked at.
@@ -27,6 +28,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from setpoint.api.names import GroupVersionKind, Key
 from setpoint.cache.consistency import CachedReader
+from setpoint.controller.isolation import as_failure, run_isolated
 from setpoint.controller.mapping import Reason
 from setpoint.controller.result import Plan, Reconciler, Request, Result, leaves, plan
 from setpoint.errors import QueueShutDown, SetpointError
@@ -35,6 +37,7 @@ from setpoint.queue.workqueue import Taken, WorkQueue
 
 REMEMBERED = 1_000  # keys whose last look is known
 MOST_WRITTEN = 20  # writes of one look that are told of
+RETRY_LOST = 1.0  # seconds until a key is tried again whose worker ended
 
 Queue: TypeAlias = WorkQueue[Request, Reason]
 _Taken: TypeAlias = Taken[Request, Reason]
@@ -192,7 +195,11 @@ class Worker:
                 async with self._queue.next_key() as taken:
                     await self.gate.wait()
                     if not self.is_leaving:
-                        await self._work_on(taken)
+                        try:
+                            await self._work_on(taken)
+                        except BaseException:
+                            self._queue.add(taken.key, after=RETRY_LOST, priority=taken.priority)
+                            raise
                 await asyncio.sleep(0)  # a look that reads only the cache never waits; others must run too
         except QueueShutDown:
             pass
@@ -239,26 +246,30 @@ class Worker:
 
     async def _reconcile(self, look: Look) -> Result | BaseException | None:
         """What the reconciler returned or raised."""
-        deadline = None if self._timeout is None else asyncio.timeout(self._timeout)
         try:
-            async with deadline or nullcontext():
-                answer: object = await self._reconciler.reconcile(look.request)
-            if answer is None or isinstance(answer, Result):
-                return answer
-            return TypeError(f"a reconciler returns a Result or None, not {answer!r}")
-        except asyncio.CancelledError as error:
-            if _is_cancelled():
-                raise
-            return error
-        except SystemExit as error:
-            return RuntimeError(f"it called for the end of the process: SystemExit({error})")
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is handled: it is the outcome
-            if deadline is not None and deadline.expired() and isinstance(error, TimeoutError):
+            ended = await run_isolated(
+                lambda: self._reconciler.reconcile(look.request),
+                name=f"reconcile {look.request} of {self._name}",
+                timeout=self._timeout,
+            )
+        except asyncio.CancelledError as cancelled:
+            error = cancelled.__cause__
+            if error is not None and not isinstance(error, asyncio.CancelledError):
+                look.log.exception("cancelled, and failed meanwhile: %s", describe(error), exc_info=error)
+            raise
+        if ended.timed_out:
+            self._metrics.timeouts.inc()
+            if isinstance(ended.error, asyncio.CancelledError | TimeoutError):
                 return TimeoutError(f"it took longer than {self._timeout:g} s and was cancelled")
-            return error
-        finally:
-            if deadline is not None and deadline.expired():
-                self._metrics.timeouts.inc()
+        if isinstance(ended.error, SystemExit):
+            failure = as_failure(ended.error)
+            failure.__cause__ = ended.error  # which knows the place
+            return failure
+        if ended.error is not None:
+            return ended.error
+        if ended.value is None or isinstance(ended.value, Result):
+            return ended.value
+        return TypeError(f"a reconciler returns a Result or None, not {ended.value!r}")
 
     def _follow(
         self,
@@ -339,16 +350,13 @@ class Worker:
 
 def describe(error: BaseException) -> str:
     """An error in one line: its words, and what sort it is where they do not say."""
-    words = " ".join(str(error).split())
+    try:
+        words = " ".join(str(error).split())
+    except Exception:  # noqa: BLE001 - an author's error may have any __str__
+        words = "(its __str__ failed)"
     return (
         words if isinstance(error, SetpointError) else f"{type(error).__name__}: {words}".removesuffix(": ")
     )
-
-
-def _is_cancelled() -> bool:
-    """Whether it is this task that was told to end."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
 
 
 def _now() -> float:

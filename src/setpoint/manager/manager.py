@@ -263,12 +263,16 @@ class Manager:
     # How it is.
 
     def _ended_workers(self) -> str | None:
-        """Controllers that should run, and do not."""
+        """Controllers that should run and do not, and workers that ended."""
         lifecycle = self._supervisor.lifecycle
         alive = {*lifecycle.running(), *lifecycle.unready()}
         slots = [slot for slot in self._supervisor.slots if isinstance(slot.runnable, Controller)]
         ended = [slot.name for slot in slots if slot not in alive]
-        return f"no longer running: {', '.join(ended)}" if ended and not lifecycle.is_stopping else None
+        wrong = [f"no longer running: {', '.join(ended)}"] if ended else []
+        wrong += [
+            f"{each.name}: {'; '.join(each.ended_workers)}" for each in self.controllers if each.ended_workers
+        ]
+        return "; ".join(wrong) if wrong and not lifecycle.is_stopping else None
 
     def _unsynced_caches(self) -> str | None:
         late = [each for each in self.cache.stats() if not each.is_synced]

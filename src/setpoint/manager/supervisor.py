@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from setpoint.clock import Deadline
+from setpoint.controller.worker import describe
 from setpoint.errors import LeadershipLost
 from setpoint.manager.lifecycle import Group, Lifecycle
 
@@ -65,6 +66,7 @@ class Slot:
     group: Group
     task: asyncio.Task[None] | None = None
     getting_ready: asyncio.Task[None] | None = None
+    is_told_to_stop: bool = False
 
     def __repr__(self) -> str:
         return self.name
@@ -95,7 +97,7 @@ class Supervisor:
         self._graceful_shutdown = graceful_shutdown
         self._changed = asyncio.Event()
         self._started = asyncio.Event()
-        self._errors: list[Exception] = []
+        self._errors: list[BaseException] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._deadline: float | None = None  # once stopping: when what was told to stop is cancelled
 
@@ -156,7 +158,7 @@ class Supervisor:
             raise (
                 errors[0]
                 if len(errors) == 1
-                else ExceptionGroup("several parts of the manager failed", errors)
+                else BaseExceptionGroup("several parts of the manager failed", errors)
             )
 
     async def _turn(self) -> None:
@@ -192,7 +194,9 @@ class Supervisor:
     async def _await_ready(self, slot: Slot, runnable: _HasReadiness) -> None:
         try:
             await runnable.wait_ready()
-        except Exception as error:  # noqa: BLE001 - run() raises it
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # noqa: BLE001 - run() raises it
             self._fail(slot, error)
         self.lifecycle.ready(slot)
         self._changed.set()
@@ -201,8 +205,9 @@ class Supervisor:
         try:
             await slot.runnable.run()
         except asyncio.CancelledError:
-            pass  # by us; or it cancelled itself, which is an end like any other
-        except Exception as error:  # noqa: BLE001 - run() raises it
+            if not slot.is_told_to_stop:  # it, or somebody else, cancelled it: an end like any other
+                log.exception("%s was cancelled, though nobody stopped it, and has ended", slot.name)
+        except BaseException as error:  # noqa: BLE001 - run() raises it, SystemExit too: after an orderly end
             self._fail(slot, error)
         finally:
             if slot.getting_ready is not None:
@@ -211,14 +216,15 @@ class Supervisor:
                 self.lifecycle.ended(slot)
             self._changed.set()
 
-    def _fail(self, slot: Slot, error: Exception) -> None:
-        log.error("%s failed, and so everything stops: %s", slot.name, error)
+    def _fail(self, slot: Slot, error: BaseException) -> None:
+        log.error("%s failed, and so everything stops: %s", slot.name, describe(error))
         self._errors.append(error)
         self.stop()
         if isinstance(error, LeadershipLost):
             self._deadline = self._now()
 
     def _stop(self, slot: Slot) -> None:
+        slot.is_told_to_stop = True
         if isinstance(slot.runnable, _HasStop):
             slot.runnable.stop()
         elif slot.task is not None:
@@ -249,7 +255,7 @@ class Supervisor:
         return asyncio.get_running_loop().time()
 
 
-def _distinct(errors: list[Exception]) -> list[Exception]:
+def _distinct(errors: list[BaseException]) -> list[BaseException]:
     """The errors; of those that say that leadership was lost, one: the others follow from it."""
     lost = [error for error in errors if isinstance(error, LeadershipLost)]
     return [*lost[:1], *(error for error in errors if error not in lost)]
