@@ -390,6 +390,21 @@ async def test_a_clean_up_alone_is_enough_for_an_operator() -> None:
     assert gone == ["web"]
 
 
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("error", [OSError("no"), SystemExit(3), KeyboardInterrupt()], ids=repr)
+async def test_the_status_is_written_whatever_a_reconcile_raises(error: BaseException) -> None:
+    server, operator = cluster(), Operator("op")
+
+    @operator.controller(Parent)
+    async def reconcile(parent: Parent, ctx: Context) -> None:
+        del ctx
+        parent.status.phase = "Failed"
+        raise error
+
+    async with running(operator, server):
+        await until(lambda: server.of("parents").get("status", {}).get("phase") == "Failed")
+
+
 # Hot loops.
 
 

@@ -116,6 +116,23 @@ async def test_a_listener_that_raises_disturbs_nobody(caplog: Any) -> None:
     assert "shop/a" in caplog.text
 
 
+@pytest.mark.parametrize("error", [SystemExit(3), asyncio.CancelledError(), GeneratorExit()], ids=repr)
+async def test_no_error_of_a_listener_or_an_index_ends_a_watch(error: BaseException) -> None:
+    server, heard = Server(), list[Seen]()
+    server.put("a")
+
+    def fail(_: Any) -> Any:
+        raise error
+
+    async with informing(server) as informer:
+        informer.add_index(by_function("odd", fail, form_of(Thing)))
+        informer.listen(fail)
+        informer.listen(heard.append)
+        await informer.wait_synced()
+        server.put("a")
+        await until(lambda: len(heard) == 2)
+
+
 async def test_an_index_function_that_raises_is_counted() -> None:
     server, metrics = Server(), Metrics()
     server.put("a")

@@ -16,6 +16,7 @@ from setpoint.cache.scope import Problem, Scope
 from setpoint.controller.builder import builder
 from setpoint.controller.controller import Controller
 from setpoint.controller.mapping import Reason, to_itself
+from setpoint.controller.predicates import Predicate
 from setpoint.controller.result import Request, Result
 from setpoint.controller.sources import Feed, Kind, Source, Stream
 from setpoint.controller.worker import current_look
@@ -753,5 +754,32 @@ async def test_no_error_of_a_source_ends_it(error: BaseException) -> None:
         reconciled.append(request)
 
     builder(process).for_(Parent).reads(Stream(keys)).complete(reconcile)
+    async with running(process):
+        await until(lambda: WEB in reconciled)
+    assert process.value("setpoint_callback_errors_total", controller="parent") == 1
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), asyncio.CancelledError(), Sudden()])
+async def test_no_error_of_a_mapper_or_predicate_ends_its_source(error: BaseException) -> None:
+    server, reconciled, raised = Server(), list[Request](), [error, error]
+    process = Process(server)
+
+    def fail(_: object) -> None:
+        if raised:
+            raise raised.pop()
+
+    def when(seen: Any) -> bool:
+        fail(seen)
+        return True
+
+    def mapper(obj: Any) -> list[Request]:
+        fail(obj)
+        return [Key(obj.metadata.namespace, obj.metadata.name)]
+
+    async def reconcile(request: Request) -> None:
+        reconciled.append(request)
+
+    builder(process).for_(Parent).watches(Child, mapper, when=Predicate(when)).complete(reconcile)
+    server.put("children", "web")
     async with running(process):
         await until(lambda: WEB in reconciled)

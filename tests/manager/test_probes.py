@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import socket
+import sys
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -64,8 +65,12 @@ def test_a_check_that_raises_has_failed_and_says_how() -> None:
     def raises() -> str | None:
         raise LookupError("no worker")
 
-    assert judge({"a": fine, "b": wrong, "c": raises}) == Verdict(
-        ("a",), {"b": "the cache of v1 Pod is not there yet", "c": "LookupError: no worker"}
+    def exits() -> str | None:
+        sys.exit(3)
+
+    assert judge({"a": fine, "b": wrong, "c": raises, "d": exits}) == Verdict(
+        ("a",),
+        {"b": "the cache of v1 Pod is not there yet", "c": "LookupError: no worker", "d": "SystemExit: 3"},
     )
 
 

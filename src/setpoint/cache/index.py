@@ -69,7 +69,7 @@ class Index:
     def _read(self, key: Key, snapshot: Snapshot) -> tuple[str, ...]:
         try:
             return self._extract(snapshot)
-        except Exception:
+        except BaseException:  # not async: no cancellation is meant for us
             self.on_error()
             log.exception("index %s: %s is left out, the function raised", self.name, key)
             return ()

@@ -281,7 +281,7 @@ class Informer:
     def _call(self, listener: Listener, change: Seen) -> None:
         try:
             listener(change)
-        except Exception:
+        except BaseException:  # not async: no cancellation is meant for us
             log.exception("a listener raised when told of %s %s %s", change.type, self.scope.gvk, change.key)
             self._count_error()
 

@@ -146,10 +146,12 @@ class Authored:
         context = self._context(obj)
         children = Declaring(self._means, context, obj, self._owned)
         outcome = _Outcome()
-        error: Exception | None = None
+        error: BaseException | None = None
         try:
             outcome = await self._run(function, obj, context, children)
-        except Exception as raised:  # noqa: BLE001 - raised again below, when the status is written
+        except (asyncio.CancelledError, GeneratorExit):
+            raise
+        except BaseException as raised:  # noqa: BLE001 - raised again below, when the status is written
             error = raised
             outcome = _Outcome(is_done=plan(raised).is_terminal)
         try:
@@ -158,7 +160,7 @@ class Authored:
             if error is None:
                 raise
             both = f"{describe(error)}; then writing the status failed: {describe(failed)}"
-            raise ExceptionGroup(both, [error, failed]) from None
+            raise BaseExceptionGroup(both, [error, failed]) from None
         if error is not None:
             raise error
         return outcome

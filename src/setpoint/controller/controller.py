@@ -388,7 +388,7 @@ def _safely(backoff: Callable[[int], float], log: logging.Logger, failures: int)
         seconds = float(backoff(failures))
         if not math.isfinite(seconds):
             raise ValueError(f"{seconds} is no number of seconds to wait")  # noqa: TRY301 - logged as the rest
-    except Exception:
+    except BaseException:  # not async: no cancellation is meant for us
         log.exception("the backoff failed at %d failures; the usual one is used", failures)
         return _backoff(failures)
     return seconds

@@ -186,7 +186,7 @@ class Kind(Source):
                     if not waits:
                         answers.append(checked(mapper(state)))
                         continue
-                except Exception:  # noqa: BLE001 - logged there, with its traceback
+                except BaseException:  # noqa: BLE001 - not async; logged there, with its traceback
                     self._tell_of(state, feed, "it is tried again")
                 if lost := waiting.add(state, seen):
                     feed.log.error("mappers raise at too many %s: %s is given up", self.form.gvk, lost)
@@ -226,7 +226,7 @@ class Kind(Source):
     def _matters(self, seen: Seen, feed: Feed) -> bool:
         try:
             return self._when(seen)
-        except Exception:
+        except BaseException:  # not async: no cancellation is meant for us
             feed.count_error()
             feed.log.exception("%r raised at %s %s; the change passes", self._when, self.form.gvk, seen.key)
             return True

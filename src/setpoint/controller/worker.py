@@ -130,8 +130,8 @@ class _Surrounding:
             inner = self._make(self._look)
             inner.__enter__()
             self._inner = inner
-        except Exception:
-            self._look.log.exception("%r raised before a look at %s", self._make, self._look.request)
+        except BaseException:  # not async: no cancellation is meant for us
+            self._look.log.exception("%r raised before a reconcile", self._make)
 
     def __exit__(
         self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
@@ -140,9 +140,9 @@ class _Surrounding:
             return
         try:
             self._inner.__exit__(kind, raised, None)
-        except Exception as error:
+        except BaseException as error:
             if error is not raised:
-                self._look.log.exception("%r raised after a look at %s", self._make, self._look.request)
+                self._look.log.exception("%r raised after a reconcile", self._make)
 
 
 class Worker:
@@ -309,8 +309,8 @@ class Worker:
         for tell in self.tell:
             try:
                 tell(self._name, key, looked)
-            except Exception:
-                look.log.exception("%r raised when told what came of a look at %s", tell, key)
+            except BaseException:
+                look.log.exception("%r raised when told how a reconcile ended", tell)
         self._log_it(look, looked, follows, error)
 
     def _count_it(self, follows: Plan) -> None:

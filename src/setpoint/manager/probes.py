@@ -74,7 +74,7 @@ def judge(checks: Mapping[str, Check]) -> Verdict:
     for name, check in checks.items():
         try:
             wrong = check()
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is what is wrong
+        except BaseException as error:  # noqa: BLE001 - whatever it is, it is what is wrong
             wrong = f"{type(error).__name__}: {error}"
         if wrong is None:
             passed.append(name)
