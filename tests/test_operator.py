@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import logging
 import threading
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import Any
 
@@ -13,13 +16,15 @@ from setpoint.api import Condition, CustomResource, Key, Model
 from setpoint.api.forms import untyped
 from setpoint.client.client import Client
 from setpoint.controller.builder import Builder
+from setpoint.controller.children import Ready
 from setpoint.controller.context import LABEL, Context
 from setpoint.controller.predicates import selected
 from setpoint.controller.result import Request, Result
 from setpoint.controller.sync_context import SyncContext
 from setpoint.controller.worker import Looked
-from setpoint.errors import RetryLater, SetpointError, TerminalError
+from setpoint.errors import Conflict, RetryLater, SetpointError, TerminalError
 from setpoint.kube.core.v1 import ConfigMap
+from setpoint.manager.logs import JsonFormatter, TextFormatter
 from setpoint.manager.manager import Manager
 from setpoint.operator import Operator, label_value
 from tests.controller.cluster import Child, Cluster, Parent, Room, child, quiet, running, until
@@ -403,6 +408,69 @@ async def test_the_status_is_written_whatever_a_reconcile_raises(error: BaseExce
 
     async with running(operator, server):
         await until(lambda: server.of("parents").get("status", {}).get("phase") == "Failed")
+
+
+# The log.
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("formatter", [TextFormatter(), JsonFormatter()], ids=["text", "json"])
+async def test_a_line_of_the_log_names_its_object_once(formatter: logging.Formatter) -> None:
+    server, operator = cluster(), Operator("op")
+    lines: list[str] = []
+
+    class Keep(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            lines.append(self.format(record).splitlines()[0])
+
+    outcomes: list[Callable[[], object]] = [
+        lambda: dict[str, str]()["spec"],
+        lambda: dict[str, str]()["spec"],
+        lambda: _raise(Conflict("update it", "it has changed")),
+        lambda: _raise(RetryLater(1, "not there yet")),
+        lambda: _raise(TerminalError("no such image")),
+    ]
+
+    @operator.controller(Parent, owns=[Child])
+    async def reconcile(parent: Parent, ctx: Context) -> AsyncIterator[Child | Ready]:
+        if outcomes:
+            outcomes.pop(0)()
+        if parent.spec.colour == "red":
+            yield child("first", colour=parent.spec.colour)
+        yield Ready(child("second", colour=parent.spec.colour))
+
+    keep, logger = Keep(), logging.getLogger("setpoint.controller")
+    keep.setFormatter(formatter)
+    level = logger.level
+    logger.setLevel(logging.DEBUG)
+    logger.addHandler(keep)
+    try:
+        async with running(operator, server) as manager:
+            for _ in range(8):
+                manager.controllers[0].look_at(Key("shop", "web"))
+                await quiet(server)
+            server.change("parents", "web", {"spec": {"colour": "blue"}})
+            await quiet(server)
+            for _ in range(8):
+                server.change("children", "second", {"spec": {"colour": "green"}}, manager="rival")
+                await quiet(server, 2)
+    finally:
+        logger.removeHandler(keep)
+        logger.setLevel(level)
+    for words in ("failed (1 in a row)", "(2 in a row)", "not there yet", "is not retried", "hot loop"):
+        assert any(words in line for line in lines), (words, lines)
+    assert any("no longer wanted" in line for line in lines), lines
+    for line in lines:
+        if isinstance(formatter, JsonFormatter):
+            said = json.loads(line)
+            assert said.get("name") == "web", line
+            assert "shop/web" not in said["msg"], line
+        else:
+            assert line.count("shop/web") == 1, line
+
+
+def _raise(error: Exception) -> None:
+    raise error
 
 
 # Hot loops.

@@ -126,6 +126,7 @@ PURE = (
     "controller/predicates.py",
     "controller/readiness.py",
     "controller/result.py",
+    "controller/tracebacks.py",
     "errors.py",
     "kube/",
     "manager/lease_state.py",

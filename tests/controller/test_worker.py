@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, suppress
 from typing import Any
@@ -494,6 +495,53 @@ async def test_an_error_that_nobody_raised_on_purpose_shows_where_it_came_from(
         await until(lambda: WEB in shop.worker.looked)
     assert "Scripted" in caplog.text or "__call__" in caplog.text
     assert "KeyError: 'spec'" in caplog.text
+
+
+async def test_a_traceback_is_logged_the_first_time_and_again_when_the_error_changes(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    raised: list[Callable[[], object]] = []
+
+    async def reconcile(_: Request) -> None:
+        if raised:
+            raised.pop(0)()
+
+    def one() -> None:
+        raise KeyError("spec")
+
+    def other() -> None:
+        raise KeyError("spec")
+
+    raised += [one, one, one, other, other, one, lambda: None, one, sys.exit, sys.exit]
+    async with working(reconcile) as shop:
+        while raised:
+            shop.queue.add(WEB)
+            await asyncio.sleep(0.1)
+    failed = [record for record in caplog.records if "failed" in record.getMessage()]
+    assert [record.exc_info is not None for record in failed] == [
+        *(True, False, False),
+        *(True, False),
+        True,
+        True,  # it had succeeded
+        *(True, False),
+    ]
+    counted = [f"failed ({number} in a row)" for number in (1, 2, 3, 4, 5, 6, 1, 2, 3)]
+    for record, words in zip(failed, counted, strict=True):
+        said = record.getMessage()
+        assert said.startswith(words)
+        assert ("the same as before" in said) == (record.exc_info is None)
+        assert "\n" not in said
+
+
+async def test_each_key_has_its_own_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    async def reconcile(_: Request) -> None:
+        raise KeyError("spec")
+
+    async with working(reconcile) as shop:
+        for key in (WEB, API):
+            shop.queue.add(key)
+        await until(lambda: shop.count("reconcile_errors_total") >= 6)
+    assert sum(record.exc_info is not None for record in caplog.records) == 2
 
 
 async def test_something_may_be_put_around_every_look_and_is_told_what_came_of_it() -> None:

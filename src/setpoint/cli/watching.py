@@ -37,7 +37,7 @@ from setpoint.controller.controller import Controller
 from setpoint.controller.readiness import Readiness, is_ready
 from setpoint.controller.result import Request
 from setpoint.controller.worker import Looked
-from setpoint.manager.logs import without_secrets
+from setpoint.manager.logs import fields_of, take_object, without_secrets
 from setpoint.manager.manager import Manager
 
 # What the built-in controllers make of what an operator makes.
@@ -217,10 +217,11 @@ class LogLines(logging.Handler):
 
 
 class ShortFormatter(logging.Formatter):
-    """When, how bad, what; on a terminal there is room for no more."""
+    """When, how bad, about which object, what; on a terminal there is room for no more."""
 
     def format(self, record: logging.LogRecord) -> str:
-        said = f"{_clock()}  {record.levelname.lower()}: {record.getMessage()}"
+        about = take_object(fields_of(record))
+        said = f"{_clock()}  {record.levelname.lower()}: {about and f'{about}: '}{record.getMessage()}"
         if record.exc_info:
             said += f"\n{self.formatException(record.exc_info)}"
         return without_secrets(said)

@@ -92,9 +92,7 @@ class Declaring:
         if isinstance(item, Ready):
             readiness = is_ready(applied)
             if not readiness:
-                self._context.log.info(
-                    "%s: waiting for %s: %s", self._context.request, object_text(applied), readiness
-                )
+                self._context.log.info("waiting for %s: %s", object_text(applied), readiness)
                 self.waits_for = readiness
         return applied
 
@@ -136,9 +134,7 @@ class Declaring:
             return
         for form, each in going:
             key = key_of(each)
-            self._context.log.info(
-                "%s: deleting %s %s, no longer wanted", self._context.request, form.gvk, key
-            )
+            self._context.log.info("deleting %s %s, no longer wanted", form.gvk, key)
             with suppress(NotFound):
                 await self._means.client.delete(
                     form,

@@ -543,10 +543,7 @@ class Context:
         if found is not None and found.is_news:
             means.metrics.hot_loops.inc()
             self.log.warning(
-                "hot loop: %s; %s is looked at again after %g s, and later each time",
-                found,
-                self.request,
-                found.delay,
+                "hot loop: %s; it is reconciled again after %g s, and later each time", found, found.delay
             )
 
     def note_status(self, values: dict[Path, bytes]) -> None:

@@ -8,6 +8,8 @@
 3. While the gate is closed no reconcile starts; one that runs goes on.
 4. Between two looks everything else may run: the lease is renewed while ten thousand objects are looked at.
 5. What came of the last look at a key is remembered, of the newest keys.
+6. Every failure is one line in the log; the traceback is there the first time, and when the error changes
+   (``tracebacks.py``).  Which key a line is about is in its fields, not in its words: it is shown once.
 
 What follows an outcome is decided in ``result.py``; which key is next, in the queue.  ``controller.py`` runs
 as many workers as it was told to, and opens and closes the gate.
@@ -31,6 +33,7 @@ from setpoint.cache.consistency import CachedReader
 from setpoint.controller.isolation import as_failure, run_isolated
 from setpoint.controller.mapping import Reason
 from setpoint.controller.result import Plan, Reconciler, Request, Result, leaves, plan
+from setpoint.controller.tracebacks import Tracebacks
 from setpoint.errors import QueueShutDown, SetpointError
 from setpoint.metrics import ControllerMetrics
 from setpoint.queue.workqueue import Taken, WorkQueue
@@ -182,6 +185,7 @@ class Worker:
         self.is_leaving = False  # with the gate opened, whoever waits there goes home
         self.running: dict[Request, float] = {}  # since when
         self.looked: dict[Request, Looked] = {}  # oldest first
+        self._tracebacks = Tracebacks()
         self.tell: list[Callable[[str, Request, Looked], None]] = []  # who wants to know of each look
         self.around: Callable[[Look], AbstractContextManager[object]] = nullcontext  # of each look
 
@@ -330,21 +334,25 @@ class Worker:
 
     def _log_it(self, look: Look, looked: Looked, follows: Plan, error: BaseException | None) -> None:
         key, log = look.request, look.log
+        if error is None or not follows.is_failure:
+            self._tracebacks.forget(key)
         if error is None:
-            log.debug("%s: %s after %.3f s", key, looked.came_to, looked.seconds)
+            log.debug("%s after %.3f s", looked.came_to, looked.seconds)
         elif not follows.is_failure:
-            log.info("%s: %s; again in %g s", key, looked.error, looked.again_in)
+            log.info("%s; again in %g s", looked.error, looked.again_in)
         elif follows.is_terminal:
-            log.error("%s failed, and is not tried again until something changes: %s", key, looked.error)
+            log.error("failed, and is not retried until something changes: %s", looked.error)
         else:
             # What is raised on purpose says enough; for the rest the place where it was raised is needed.
+            is_on_purpose = isinstance(error, SetpointError | TimeoutError)
+            is_new = self._tracebacks.is_new(key, error)
             log.error(
-                "%s failed (%d in a row), again in %.3g s: %s",
-                key,
+                "failed (%d in a row), again in %.3g s: %s%s",
                 looked.failures,
                 looked.again_in,
                 looked.error,
-                exc_info=None if isinstance(error, SetpointError | TimeoutError) else error,
+                "" if is_new or is_on_purpose else " (the traceback is the same as before)",
+                exc_info=error if is_new and not is_on_purpose else None,
             )
 
 

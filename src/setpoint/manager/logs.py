@@ -76,6 +76,12 @@ def fields_of(record: logging.LogRecord) -> dict[str, Any]:
     return {_NAMES.get(name, name): _shown(name, value) for name, value in about.items() if value != ""}
 
 
+def take_object(fields: dict[str, Any]) -> str:
+    """The object that a line is about, as ``namespace/name``, taken out of its fields; "" for none."""
+    namespace, name = fields.pop("namespace", ""), fields.pop("name", "")
+    return f"{namespace}/{name}" if namespace and name else str(name)
+
+
 def without_secrets(text: str) -> str:
     """The text, less what looks like a secret."""
     for pattern, instead in _SECRETS:
@@ -112,10 +118,7 @@ class TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         fields = fields_of(record)
         controller = fields.pop("controller", None)
-        namespace, name = fields.pop("namespace", ""), fields.pop("name", "")
-        about = str(controller or record.name)
-        if name:
-            about += f" {namespace}/{name}" if namespace else f" {name}"
+        about = f"{controller or record.name} {take_object(fields)}".rstrip()
         rest = " ".join(f"{each}={value}" for each, value in fields.items())
         said = without_secrets(record.getMessage())
         for more in (record.exc_info and self.formatException(record.exc_info), record.stack_info):
