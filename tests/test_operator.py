@@ -477,6 +477,34 @@ def _raise(error: Exception) -> None:
 
 
 @pytest.mark.virtual_time
+@pytest.mark.parametrize("pause", [0.0, 0.2], ids=["at once", "seen to be gone"])
+async def test_an_object_that_is_deleted_and_created_again_is_no_hot_loop(
+    pause: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    server, operator = cluster(), Operator("op")
+    time = asyncio.get_running_loop().time
+
+    @operator.controller(Parent, owns=[Child])
+    async def reconcile(parent: Parent, ctx: Context) -> None:
+        await ctx.apply(child(colour=parent.spec.colour))
+        parent.status.phase = "Ready"
+
+    async with running(operator, server) as manager:
+        for _ in range(12):
+            began = time()
+            await until(lambda: server.names("children") == ["web"])
+            await until(lambda: server.of("parents").get("status", {}).get("phase") == "Ready")
+            assert time() - began < 0.5, "it is not slowed"
+            server.delete("parents", "web")
+            server.delete("children", "web")  # as the garbage collector does
+            await asyncio.sleep(pause)
+            server.put("parents", "web")
+        hot_loops = manager.metrics.registry.get_sample_value
+        assert hot_loops("setpoint_hot_loops_total", {"controller": "parent"}) == 0
+    assert "hot loop" not in caplog.text
+
+
+@pytest.mark.virtual_time
 async def test_a_hot_loop_is_slowed_and_never_stopped() -> None:
     server, operator = cluster(), Operator("op")
     time = asyncio.get_running_loop().time

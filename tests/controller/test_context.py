@@ -522,7 +522,12 @@ async def test_a_fight_over_a_field_is_named_in_the_log_counted_and_slowed(
         assert caplog.text.count("hot loop") == 1
         assert here.process.value("setpoint_hot_loops_total", controller="parent") == 1
         assert (
-            here.means.hot_loops.wait(Key("shop", "web"), now=asyncio.get_running_loop().time(), generation=1)
+            here.means.hot_loops.wait(
+                Key("shop", "web"),
+                uid=ctx._me.uid,
+                now=asyncio.get_running_loop().time(),
+                generation=1,
+            )
             > 0
         )
 

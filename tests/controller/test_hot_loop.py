@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from setpoint.api import Key
 from setpoint.controller.apply import Path
@@ -129,6 +131,25 @@ def test_an_object_that_is_gone_is_forgotten() -> None:
     rewrites(loops, 10)
     loops.forget(WEB)
     assert loops.wait(WEB, now=10) == 0
+    assert not rewrites(loops, 5, start=10), "what was written for it, too"
+    assert repr(loops) == "<HotLoops 1 objects, 0 slowed>"
+
+
+@given(st.lists(st.sampled_from(["write", "created again", "gone"]), max_size=60))
+def test_only_what_was_written_for_the_same_object_counts(events: list[str]) -> None:
+    loops, uid, written = HotLoops(), 0, 0
+    for now, event in enumerate(events):
+        if event == "write":
+            written += 1
+            found = loops.wrote(WEB, write(), uid=str(uid), now=now)
+            assert (found is not None) == (written > Limits().repeats)
+            assert (loops.wait(WEB, uid=str(uid), now=now) > 0) == (found is not None)
+            assert loops.wait(WEB, uid=str(uid + 1), now=now) == 0
+        else:
+            written = 0
+            uid += event == "created again"
+            if event == "gone":
+                loops.forget(WEB)
 
 
 def test_what_is_remembered_is_bounded() -> None:

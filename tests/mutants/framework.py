@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractContextManager, aclosing, contextmanager
 from typing import Any
 
-from setpoint.api import MergePatch
+from setpoint.api import Key, MergePatch
 from setpoint.cache import reflector
 from setpoint.cache.watch_state import Watching
 from setpoint.client import auth
@@ -19,6 +19,7 @@ from setpoint.client.auth import Credentials
 from setpoint.client.client import Client, ignore_not_found
 from setpoint.controller import Request, Result, builder
 from setpoint.controller.context import Context
+from setpoint.controller.hot_loop import HotLoops
 from setpoint.errors import AnswerLost, Gone, RetryLater, ServerError, SetpointError
 from setpoint.kube.core.v1 import ConfigMap
 from setpoint.manager import epoch, lease, lease_state
@@ -340,7 +341,37 @@ def in_an_hour(*, wrong: bool) -> Subject:
     return operator_of(reconcile)
 
 
+@contextmanager
+def by_name() -> Iterator[None]:
+    """Hot loops are found by the name of an object, and outlive it."""
+    primary, wait = HotLoops._primary, HotLoops.wait
+
+    def named(self: HotLoops, request: Key, _: str) -> Any:
+        return primary(self, request, "")
+
+    def wait_named(self: HotLoops, request: Key, *, uid: str = "", **options: Any) -> float:
+        del uid
+        return wait(self, request, **options)
+
+    with (
+        exchanged(HotLoops, "_primary", named),
+        exchanged(HotLoops, "wait", wait_named),
+        exchanged(HotLoops, "forget", lambda *_: None),
+    ):
+        yield
+
+
+def with_status(*, wrong: bool) -> Subject:
+    del wrong
+    return in_an_hour(wrong=False)
+
+
+AGAIN = (*(create(), delete()) * 12, create())  # more often than a loop goes round before it is found
+
 MORE: tuple[Mutant, ...] = (
+    Mutant(
+        "H1", "hot loops are known by name", "none", ("O9", "O4"), with_status, steps=AGAIN, breaking=by_name
+    ),
     Mutant("17", "the lease is kept by the calendar", "C1", ("O12",), plain, breaking=wall_clock),
     Mutant("25", "the token is read once", "C2", ("O1", "O3"), plain, breaking=read_once),
     Mutant("26", "a silent watch is not noticed", "V7", ("O3", "O1", "O9"), plain, breaking=patient),

@@ -100,7 +100,10 @@ class Authored:
         if is_going(obj):
             return await self._clean_up(obj)
         wait = loops.wait(
-            request, now=asyncio.get_running_loop().time(), generation=in_metadata(obj, "generation")
+            request,
+            uid=in_metadata(obj, "uid") or "",
+            now=asyncio.get_running_loop().time(),
+            generation=in_metadata(obj, "generation"),
         )
         if wait > 0:
             return Result(requeue_after=wait)

@@ -537,6 +537,7 @@ class Context:
         found = means.hot_loops.wrote(
             self.request,
             Write(kind, key, values, others, is_own_doing),
+            uid=me.uid,
             now=_now(),
             generation=in_metadata(self._primary, "generation"),
         )

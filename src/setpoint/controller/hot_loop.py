@@ -8,6 +8,9 @@ the same object is in one of two loops:
 2. *A whim.*  It sets a field to ever new values, and nothing but this very object, or the one it is made for,
    changed: a time or a random number in what it desires.  This is one only where it goes fast.
 
+An object that is deleted and created again is another one, by its uid: what was written for the former says
+nothing about it, and is forgotten.
+
 Found out, it is told once in a while, with the fields and the other managers, and the key is slowed: each
 further round makes it wait twice as long, up to a minute.  It is never stopped: the other side may give in,
 and a change of the spec or a deletion is looked at without waiting.
@@ -90,42 +93,80 @@ class _Object:
     told_at: float | None = None
 
 
+@dataclass(slots=True)
+class _Primary:
+    """What was written for one object; the newest last."""
+
+    uid: str
+    objects: dict[tuple[GroupVersionKind, Key], _Object] = field(default_factory=dict)
+    slowed_until: float = 0.0
+    slowed_generation: int | None = None
+
+
 class HotLoops:
     """The writes of one controller, as far as they matter here."""
 
     def __init__(self, limits: Limits = Limits(), *, remembered: int = 2_000) -> None:  # noqa: B008 - frozen
         self._limits = limits
         self._remembered = remembered
-        self._objects: dict[tuple[Key, GroupVersionKind, Key], _Object] = {}  # the newest last
-        self._slowed: dict[Key, tuple[float, int | None]] = {}  # until when, and of which generation
+        self._primaries: dict[Key, _Primary] = {}  # the newest last
+        self._count = 0  # of their objects
 
     def __repr__(self) -> str:
-        return f"<HotLoops {len(self._objects)} objects, {len(self._slowed)} slowed>"
+        slowed = sum(each.slowed_until > 0 for each in self._primaries.values())
+        return f"<HotLoops {self._count} objects, {slowed} slowed>"
 
     def wrote(
-        self, request: Key, write: Write, *, now: float, generation: int | None = None
+        self, request: Key, write: Write, *, uid: str = "", now: float, generation: int | None = None
     ) -> HotLoop | None:
-        """Take note of a write made for ``request``; what is found out by it, if anything."""
-        place = (request, write.kind, write.key)
-        known = self._objects.pop(place, None) or _Object()
-        self._objects[place] = known
-        if len(self._objects) > self._remembered:
-            del self._objects[next(iter(self._objects))]
+        """Take note of a write made for the object ``request`` with this ``uid``; what is found out by it, if
+        anything.
+        """
+        primary = self._primary(request, uid)
+        known = primary.objects.pop((write.kind, write.key), None)
+        self._count += known is None
+        known = primary.objects[write.kind, write.key] = known or _Object()
+        if self._count > self._remembered:
+            self._drop_oldest()
         for path, value in write.values.items():
             self._note(known, path, value, write, now)
-        return self._judge(known, request, write, now, generation)
+        found = self._judge(known, request, write, now)
+        if found is not None:
+            primary.slowed_until, primary.slowed_generation = now + found.delay, generation
+        return found
 
-    def wait(self, request: Key, *, now: float, generation: int | None = None) -> float:
-        """For how many seconds ``request`` should not be looked at; 0 for one of another generation."""
-        until, slowed = self._slowed.get(request, (0.0, None))
-        if until <= now or slowed != generation:
-            self._slowed.pop(request, None)
+    def wait(self, request: Key, *, uid: str = "", now: float, generation: int | None = None) -> float:
+        """For how many seconds the object should not be looked at; 0 for one of another uid or generation."""
+        primary = self._primaries.get(request)
+        if primary is None or primary.uid != uid:
             return 0.0
-        return until - now
+        if primary.slowed_until <= now or primary.slowed_generation != generation:
+            primary.slowed_until = 0.0
+            return 0.0
+        return primary.slowed_until - now
 
     def forget(self, request: Key) -> None:
         """The object is gone."""
-        self._slowed.pop(request, None)
+        primary = self._primaries.pop(request, None)
+        if primary is not None:
+            self._count -= len(primary.objects)
+
+    def _primary(self, request: Key, uid: str) -> _Primary:
+        known = self._primaries.get(request)
+        if known is None or known.uid != uid:
+            self.forget(request)
+            known = _Primary(uid)
+        else:
+            del self._primaries[request]
+        self._primaries[request] = known
+        return known
+
+    def _drop_oldest(self) -> None:
+        request, oldest = next(iter(self._primaries.items()))
+        del oldest.objects[next(iter(oldest.objects))]
+        self._count -= 1
+        if not oldest.objects:
+            del self._primaries[request]
 
     def _note(self, known: _Object, path: Path, value: bytes, write: Write, now: float) -> None:
         before = known.fields.get(path)
@@ -142,9 +183,7 @@ class HotLoops:
         _drop(before.undone, now - self._limits.window)
         _drop(before.changed, now - self._limits.quick_window)
 
-    def _judge(
-        self, known: _Object, request: Key, write: Write, now: float, generation: int | None
-    ) -> HotLoop | None:
+    def _judge(self, known: _Object, request: Key, write: Write, now: float) -> HotLoop | None:
         limits = self._limits
         written = {path: known.fields[path] for path in write.values}
         fought = {path: each.undone for path, each in written.items() if len(each.undone) >= limits.repeats}
@@ -157,7 +196,6 @@ class HotLoops:
         longest = max(times.values(), key=len)
         beyond = len(longest) - (limits.repeats if fought else limits.quick_repeats)
         delay = min(limits.longest_delay, limits.first_delay * 2.0 ** min(beyond, 30))
-        self._slowed[request] = (now + delay, generation)
         is_news = known.told_at is None or now - known.told_at >= limits.told_every
         if is_news:
             known.told_at = now
