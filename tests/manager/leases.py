@@ -19,6 +19,8 @@ from setpoint.errors import AnswerLost, ConnectionFailed
 from setpoint.net.transport import Request
 from tests.peer import Reply, status
 
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/shop/leases/shop-operator"
+
 
 @dataclass
 class Told(Reply):
@@ -48,6 +50,24 @@ class Shelf:
     refuse: list[Reply] = field(default_factory=list)  # answers to the next writes that are no leases
     watches: list[Told] = field(default_factory=list)
     _version: int = 0
+
+    @classmethod
+    def with_free_lease(cls, path: str = LEASE, **options: Any) -> Shelf:
+        """One where an earlier leader gave the lease back: a candidate takes it at once."""
+        shelf = cls(**options)
+        namespace, name = path.split("/")[5], path.split("/")[7]
+        at = "2029-12-31T12:00:00.000000Z"
+        spec = {"holderIdentity": "", "leaseDurationSeconds": 1, "acquireTime": at, "renewTime": at}
+        metadata = {"namespace": namespace, "name": name, "resourceVersion": "0"}
+        shelf.objects[path] = {"metadata": metadata, "spec": spec}
+        return shelf
+
+    def delete(self) -> None:
+        """Somebody deletes the lease."""
+        (path,) = [path for path in self.objects if "/leases/" in path]
+        lease = self.objects.pop(path)
+        for each in self.watches:
+            each.tell("DELETED", lease)
 
     async def __call__(self, request: Request) -> Reply:
         self.requests += 1

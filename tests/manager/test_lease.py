@@ -15,7 +15,7 @@ from setpoint.errors import LeadershipLost
 from setpoint.kube.core.v1 import ConfigMap
 from setpoint.manager.epoch import Epoch, SteadyClock, _Sleeps
 from setpoint.manager.lease import Election
-from setpoint.manager.lease_state import LeaderElection
+from setpoint.manager.lease_state import LeaderElection, Lost
 from setpoint.metrics import Metrics
 from tests.manager.leases import Jumping, Shelf
 from tests.peer import status
@@ -46,7 +46,7 @@ def now() -> float:
 
 
 async def test_a_single_candidate_leads_at_once_and_renews_every_two_seconds() -> None:
-    shelf = Shelf()
+    shelf = Shelf.with_free_lease()
     election = candidate(shelf)
     async with running(election):
         await election.wait_ready()
@@ -57,7 +57,7 @@ async def test_a_single_candidate_leads_at_once_and_renews_every_two_seconds() -
     assert times == pytest.approx([0, 2, 4, 6, 8])
     assert shelf.lease["holderIdentity"] == "a"
     assert shelf.lease["leaseDurationSeconds"] == 15
-    assert shelf.lease["leaseTransitions"] == 0
+    assert shelf.lease["leaseTransitions"] == 1
 
 
 async def test_the_identity_is_the_host_and_something_random() -> None:
@@ -69,7 +69,7 @@ async def test_the_identity_is_the_host_and_something_random() -> None:
 
 
 async def test_what_others_put_on_the_lease_stays() -> None:
-    shelf = Shelf()
+    shelf = Shelf.with_free_lease()
     election = candidate(shelf)
     async with running(election):
         await election.wait_ready()
@@ -81,7 +81,7 @@ async def test_what_others_put_on_the_lease_stays() -> None:
 
 
 async def test_when_a_leader_dies_the_next_leads_once_its_lease_has_run_out() -> None:
-    shelf = Shelf()
+    shelf = Shelf.with_free_lease()
     first, second = candidate(shelf, "a"), candidate(shelf, "b")
     async with running(first):
         await first.wait_ready()
@@ -92,11 +92,11 @@ async def test_when_a_leader_dies_the_next_leads_once_its_lease_has_run_out() ->
     async with running(second):
         await second.wait_ready()
         assert 15 <= now() - died <= 15 + 2.4
-    assert shelf.lease["leaseTransitions"] == 1
+    assert shelf.lease["leaseTransitions"] == 2
 
 
 async def test_a_lease_that_is_given_back_is_taken_at_once_by_who_may_watch_it() -> None:
-    shelf = Shelf(tells=True)
+    shelf = Shelf.with_free_lease(tells=True)
     first, second, third = (candidate(shelf, name) for name in "abc")
     async with running(first) as (run,):
         await first.wait_ready()
@@ -113,27 +113,84 @@ async def test_a_lease_that_is_given_back_is_taken_at_once_by_who_may_watch_it()
             assert now() == stopped + 0.1
             await asyncio.sleep(0.1)
             assert [each.is_closed for each in shelf.watches].count(True) == 1, "the leader's"
-    assert shelf.lease["leaseTransitions"] == 1
+    assert shelf.lease["leaseTransitions"] == 2
 
 
-async def test_a_lease_that_is_deleted_is_made_anew_by_whoever_hears_of_it() -> None:
-    shelf = Shelf(tells=True)
-    second = candidate(shelf, "b")
-    async with running(candidate(shelf, "a")):
+async def test_who_creates_the_lease_leads_once_it_has_not_changed_for_as_long_as_it_says() -> None:
+    shelf = Shelf()
+    election = candidate(shelf)
+    async with running(election):
+        await election.wait_ready()
+        assert 15 <= now() <= 15 + 2.4
+        assert shelf.holder == "a"
+
+
+async def test_who_stops_before_it_leads_does_not_give_back_the_lease_that_it_created() -> None:
+    """Given back, another would take it at once, and a leader whose Lease was deleted may be at work."""
+    shelf = Shelf()
+    election = candidate(shelf)
+    async with running(election) as (run,):
         await asyncio.sleep(1)
-    async with running(second):
+        election.stop()
+        await run
+    assert shelf.holder == ""
+    assert not shelf.lease.get("renewTime"), "it does not count as given back"
+
+
+@pytest.mark.parametrize("tells", [False, True])
+async def test_whenever_the_lease_is_deleted_at_most_one_leads(tells: bool) -> None:
+    """Those that stand by have seen its holder; one that starts just then has not."""
+    shelf = Shelf.with_free_lease(latency=0.02, tells=tells)
+    elections = [candidate(shelf, name) for name in "abc"]
+    async with running(*elections):
         await asyncio.sleep(1)
-        ((path, lease),) = shelf.objects.items()
-        del shelf.objects[path]
-        shelf.watches[0].tell("DELETED", lease)
-        await asyncio.sleep(0.1)
-        assert second.epoch.is_valid
+        for number in range(40):
+            await asyncio.sleep(1 + 0.37 * number % 5)
+            shelf.delete()
+            newcomer = candidate(shelf, f"new-{number}")
+            async with running(newcomer):
+                for _ in range(30):
+                    await asyncio.sleep(0.25)
+                    assert [each.epoch.is_valid for each in (*elections, newcomer)].count(True) <= 1
+            await asyncio.sleep(20)
+            assert [each.epoch.is_valid for each in elections].count(True) == 1
+            elections = [each for each in elections if not isinstance(each.state, Lost)]
+            if len(elections) == 1:
+                return
+
+
+async def test_a_leader_creates_its_deleted_lease_anew_before_those_that_stand_by_do() -> None:
+    shelf = Shelf.with_free_lease(latency=0.1, tells=True)
+    first, second = candidate(shelf, "a"), candidate(shelf, "b")
+    async with running(first):
+        await first.wait_ready()
+        async with running(second):
+            for number in range(10):
+                await asyncio.sleep(2 + 0.37 * number % 2)
+                shelf.delete()
+                await asyncio.sleep(2.5)
+                assert shelf.holder == "a"
+            assert first.epoch.is_valid
+
+
+async def test_a_lease_deleted_while_its_leader_is_cut_off_is_not_acquired_before_its_time_is_over() -> None:
+    shelf, cut_off = Shelf.with_free_lease(), Shelf(down=True)
+    first, second = candidate(shelf, "a"), candidate(shelf, "b")
+    async with running(first):
+        await first.wait_ready()
+        first._client = Client(transport=cut_off)
+        shelf.delete()
+        async with running(second):
+            while not second.epoch.is_valid:
+                await asyncio.sleep(0.1)
+                assert not (first.epoch.is_valid and second.epoch.is_valid)
+            assert now() <= 15 + 2 * 2.4
 
 
 async def test_a_leader_that_stops_gives_the_lease_back_and_the_next_leads_soon_where_none_may_watch() -> (
     None
 ):
-    shelf = Shelf()
+    shelf = Shelf.with_free_lease()
     first, second = candidate(shelf, "a"), candidate(shelf, "b")
     async with running(first, second) as (run, _):
         await first.wait_ready()
@@ -150,7 +207,7 @@ async def test_a_leader_that_stops_gives_the_lease_back_and_the_next_leads_soon_
 
 
 async def test_a_lease_is_given_back_even_if_the_last_renewal_is_in_doubt() -> None:
-    shelf = Shelf(latency=1.0)
+    shelf = Shelf.with_free_lease(latency=1.0)
     election = candidate(shelf)
     async with running(election) as (run,):
         await election.wait_ready()
@@ -162,7 +219,7 @@ async def test_a_lease_is_given_back_even_if_the_last_renewal_is_in_doubt() -> N
 
 
 async def test_a_lease_that_was_just_being_taken_is_given_back() -> None:
-    shelf = Shelf(latency=1.0)
+    shelf = Shelf.with_free_lease(latency=1.0)
     election = candidate(shelf)
     async with running(election) as (run,):
         while not shelf.writes:
@@ -173,7 +230,7 @@ async def test_a_lease_that_was_just_being_taken_is_given_back() -> None:
 
 
 async def test_a_lease_that_may_still_be_worked_under_is_not_given_back() -> None:
-    shelf = Shelf()
+    shelf = Shelf.with_free_lease()
     election = candidate(shelf)
     async with running(election) as (run,):
         await election.wait_ready()
@@ -185,7 +242,7 @@ async def test_a_lease_that_may_still_be_worked_under_is_not_given_back() -> Non
 
 
 async def test_giving_back_does_not_wait_forever() -> None:
-    shelf = Shelf()
+    shelf = Shelf.with_free_lease()
     election = candidate(shelf)
     async with running(election) as (run,):
         await election.wait_ready()
@@ -198,7 +255,7 @@ async def test_giving_back_does_not_wait_forever() -> None:
 
 @pytest.mark.parametrize("latency", [0.0, 1.0, 4.5])
 async def test_a_slow_server_costs_nobody_the_lease(latency: float) -> None:
-    shelf = Shelf(latency=latency)
+    shelf = Shelf.with_free_lease(latency=latency)
     first, second = candidate(shelf, "a"), candidate(shelf, "b")
     async with running(first):
         await first.wait_ready()
@@ -210,7 +267,7 @@ async def test_a_slow_server_costs_nobody_the_lease(latency: float) -> None:
 
 
 async def test_a_leader_that_cannot_renew_ends_before_another_can_begin() -> None:
-    shelf = Shelf()
+    shelf = Shelf.with_free_lease()
     first, second = candidate(shelf, "a"), candidate(shelf, "b")
     async with running(first, second) as (run, _):
         await first.wait_ready()
@@ -226,7 +283,7 @@ async def test_a_leader_that_cannot_renew_ends_before_another_can_begin() -> Non
 
 
 async def test_an_outage_shorter_than_the_deadline_is_outlasted() -> None:
-    shelf = Shelf()
+    shelf = Shelf.with_free_lease()
     election = candidate(shelf)
     async with running(election):
         await election.wait_ready()
@@ -239,7 +296,7 @@ async def test_an_outage_shorter_than_the_deadline_is_outlasted() -> None:
 
 
 async def test_answers_that_get_lost_are_no_reason_to_stop_leading() -> None:
-    shelf = Shelf()
+    shelf = Shelf.with_free_lease()
     election = candidate(shelf)
     async with running(election):
         await election.wait_ready()
@@ -252,7 +309,7 @@ async def test_answers_that_get_lost_are_no_reason_to_stop_leading() -> None:
 
 
 async def test_leadership_that_was_taken_is_noticed_at_the_next_renewal() -> None:
-    shelf = Shelf()
+    shelf = Shelf.with_free_lease()
     election = candidate(shelf)
     async with running(election) as (run,):
         await election.wait_ready()
@@ -263,7 +320,7 @@ async def test_leadership_that_was_taken_is_noticed_at_the_next_renewal() -> Non
 
 
 async def test_a_lease_deleted_by_hand_is_made_again() -> None:
-    shelf = Shelf()
+    shelf = Shelf.with_free_lease()
     election = candidate(shelf)
     async with running(election):
         await election.wait_ready()
@@ -274,7 +331,7 @@ async def test_a_lease_deleted_by_hand_is_made_again() -> None:
 
 
 async def test_a_calendar_that_jumps_changes_nothing() -> None:
-    shelf = Shelf()
+    shelf = Shelf.with_free_lease()
     first = candidate(shelf, "a", clock=Jumping())
     second = candidate(shelf, "b", clock=Jumping())
     async with running(first, second):
@@ -286,7 +343,7 @@ async def test_a_calendar_that_jumps_changes_nothing() -> None:
 
 
 async def test_of_many_candidates_exactly_one_leads_at_any_time() -> None:
-    shelf = Shelf(latency=0.3)
+    shelf = Shelf.with_free_lease(latency=0.3)
     elections = [candidate(shelf, str(number)) for number in range(5)]
     async with running(*elections):
         await asyncio.sleep(1)
@@ -312,7 +369,7 @@ async def test_without_permission_it_is_said_once_which_rule_is_missing(
 
 
 async def test_the_client_refuses_writes_before_during_and_after_as_leadership_has_it() -> None:
-    shelf = Shelf()
+    shelf = Shelf.with_free_lease()
     election = candidate(shelf)
     client = Client(transport=shelf).guarded_by(election.epoch)
     config = ConfigMap(metadata=ObjectMeta(name="x"))
@@ -333,7 +390,7 @@ async def test_the_client_refuses_writes_before_during_and_after_as_leadership_h
 
 async def test_a_process_that_wakes_up_late_is_refused_before_anything_else_has_run() -> None:
     """As after a pause: the clock has moved on, and no task of ours has had its turn."""
-    epoch, shelf, clock = Epoch("shop/op"), Shelf(), SteadyClock()
+    epoch, shelf, clock = Epoch("shop/op"), Shelf.with_free_lease(), SteadyClock()
     client = Client(transport=shelf).guarded_by(epoch)
     epoch.extend(clock.now() + 10, clock)
     await client.create(ConfigMap(metadata=ObjectMeta(name="x")))
@@ -345,7 +402,7 @@ async def test_a_process_that_wakes_up_late_is_refused_before_anything_else_has_
 
 
 async def test_a_write_that_is_tried_again_asks_again_whether_it_may() -> None:
-    epoch, shelf, clock = Epoch("shop/op"), Shelf(), SteadyClock()
+    epoch, shelf, clock = Epoch("shop/op"), Shelf.with_free_lease(), SteadyClock()
     epoch.extend(clock.now() + 10, clock)
     client = Client(transport=shelf).guarded_by(epoch)
     shelf.refuse = [status(429, "TooManyRequests", headers={"Retry-After": "20"})]
@@ -357,7 +414,7 @@ async def test_a_write_that_is_tried_again_asks_again_whether_it_may() -> None:
 
 async def test_the_gauge_says_who_leads() -> None:
     metrics = Metrics()
-    shelf = Shelf()
+    shelf = Shelf.with_free_lease()
     election = Election(LeaderElection("op", "shop"), Client(transport=shelf), metrics)
     async with running(election) as (run,):
         await election.wait_ready()

@@ -51,8 +51,19 @@ def step(state: State, now: float, utc: datetime = NOON) -> Step:
     return next_step(state, OURS, now=now, utc=utc)
 
 
+EARLIER = NOON - timedelta(minutes=1)
+GIVEN_BACK = Record("", 1, EARLIER, EARLIER, 0)
+
+
+def taking(now: float = 0.0) -> Standby:
+    """A candidate that found the lease given back."""
+    state = heard(Standby(), Found(GIVEN_BACK, "0"), now=now)
+    assert isinstance(state, Standby)
+    return state
+
+
 def leader(sent_at: float = 0.0) -> Leading:
-    state = heard(Standby(), Absent(), now=sent_at)
+    state: State = taking(sent_at)
     write = step(state, sent_at)
     assert isinstance(write, Write)
     state = heard(state, Written(Attempt(write.record, sent_at), "1"), now=sent_at)
@@ -67,16 +78,57 @@ def test_a_candidate_looks_first() -> None:
     assert step(Standby(), now=7) == Read()
 
 
-def test_a_lease_that_is_not_there_is_made() -> None:
+CREATED = Record("", 15, None, None, 0)
+
+
+def test_a_lease_that_is_not_there_is_created_without_a_holder() -> None:
     state = heard(Standby(), Absent(), now=7)
-    assert step(state, 7) == Write(Record("us", 15, NOON, NOON, 0), "")
+    assert step(state, 7) == Write(CREATED, "")
+
+
+def test_who_created_the_lease_leads_only_when_it_has_not_changed_for_as_long_as_it_says() -> None:
+    """A leader whose Lease was deleted may still be at work, and nothing says so."""
+    state = heard(Standby(), Absent(), now=7)
+    state = heard(state, Written(Attempt(CREATED, 7), "8"), now=7.5)
+    assert isinstance(state, Standby)
+    state = heard(state, Found(CREATED, "8"), now=22)
+    assert isinstance(step(state, 22), Wait)
+    state = heard(state, Found(CREATED, "8"), now=22.5)
+    assert isinstance(again := step(state, 22.5), Write)
+    assert again.record == Record("us", 15, NOON, NOON, 0), "the first holder is no transition"
+    assert isinstance(heard(state, Written(Attempt(again.record, 22.5), "9"), now=22.6), Leading)
+
+
+def test_a_create_whose_answer_was_lost_is_no_claim_to_the_lease() -> None:
+    state = heard(Standby(), Absent(), now=7)
+    state = heard(state, Failed(Attempt(CREATED, 7)), now=12)
+    state = heard(state, Found(CREATED, "8"), now=15)
+    assert isinstance(step(state, 15), Wait)
+    assert release_step(state, utc=NOON) is None, "given back, another would take it at once"
+
+
+def test_a_leader_has_time_to_create_a_deleted_lease_before_any_candidate_that_saw_it_does() -> None:
+    state = heard(Standby(), Found(THEIRS, "8"), now=100)
+    state = heard(state, Absent(), now=102)
+    assert isinstance(step(state, 102), Wait)
+    state = heard(state, Absent(), now=105.9)
+    assert isinstance(step(state, 105.9), Wait)
+    state = heard(state, Absent(), now=106)
+    assert step(state, 106) == Write(CREATED, "")
+
+
+def test_an_empty_lease_is_not_one_that_was_given_back() -> None:
+    """Somebody applies the manifest of a Lease that was deleted while its holder leads."""
+    state = heard(Standby(), Found(CREATED, "8"), now=100)
+    assert isinstance(step(state, 100), Wait)
+    state = heard(state, Found(CREATED, "8"), now=115)
+    assert isinstance(step(state, 115), Write)
 
 
 def test_a_lease_given_back_is_taken_at_once() -> None:
-    given_back = replace(THEIRS, holder="", duration=1)
-    state = heard(Standby(), Found(given_back, "8"), now=7)
+    state = taking(7)
     later = NOON + timedelta(seconds=1)
-    assert step(state, 7, later) == Write(Record("us", 15, later, later, 4), "8")
+    assert step(state, 7, later) == Write(Record("us", 15, later, later, 1), "0")
 
 
 def test_a_lease_is_taken_when_it_has_not_changed_for_as_long_as_it_says() -> None:
@@ -129,19 +181,19 @@ def test_a_lease_in_our_name_that_we_did_not_write_is_anothers() -> None:
 
 
 def test_a_lease_taken_by_a_write_whose_answer_was_lost_is_ours() -> None:
-    state = heard(Standby(), Absent(), now=7)
+    state: State = taking(7)
     write = step(state, 7)
     assert isinstance(write, Write)
     state = heard(state, Failed(Attempt(write.record, 7)), now=12)
-    state = heard(state, Found(write.record, "8"), now=15)
+    state = heard(state, Found(write.record, "9"), now=15)
     again = step(state, 15)
     assert isinstance(again, Write)
-    assert again.version == "8"
+    assert again.version == "9"
     assert again.record.renewed != write.record.renewed, "no two of our writes are alike"
 
 
 def test_an_answer_that_comes_after_its_time_makes_no_leader() -> None:
-    state = heard(Standby(), Absent(), now=0)
+    state: State = taking()
     write = step(state, 0)
     assert isinstance(write, Write)
     state = heard(state, Written(Attempt(write.record, 0), "8"), now=10)
@@ -155,7 +207,7 @@ def test_an_answer_that_comes_after_its_time_makes_no_leader() -> None:
 
 
 def test_we_lead_from_when_the_write_was_sent_not_from_when_it_was_answered() -> None:
-    state = heard(Standby(), Absent(), now=0)
+    state: State = taking()
     write = step(state, 0)
     assert isinstance(write, Write)
     state = heard(state, Written(Attempt(write.record, 0), "8"), now=4)
@@ -166,7 +218,7 @@ def test_a_leader_renews_without_looking() -> None:
     state = leader()
     assert step(state, 0.5) == Wait(2)
     later = NOON + timedelta(seconds=2)
-    assert step(state, 2, later) == Write(Record("us", 15, NOON, later, 0), "1")
+    assert step(state, 2, later) == Write(Record("us", 15, NOON, later, 1), "1")
 
 
 def test_a_renewal_that_took_long_is_followed_by_the_next_at_once() -> None:
@@ -271,9 +323,19 @@ def test_a_renewal_answered_after_our_time_was_up_comes_too_late() -> None:
 # Giving it back.
 
 
+def test_a_leader_takes_the_lease_that_a_candidate_created_after_it_was_deleted() -> None:
+    before = leader()
+    state = heard(before, Outrun(), now=3)  # it was to be created again, and had been
+    state = heard(state, Found(CREATED, "9"), now=3.5)
+    assert isinstance(state, Leading)
+    assert isinstance(again := step(state, 3.5), Write)
+    assert (again.record.holder, again.version) == ("us", "9")
+    assert valid_until(state, OURS) == valid_until(before, OURS), "until then no time is won"
+
+
 def test_a_leader_gives_back_a_lease_of_nobody_that_is_good_for_a_second() -> None:
     later = NOON + timedelta(seconds=5)
-    assert release_step(leader(), utc=later) == Write(Record("", 1, later, later, 0), "1")
+    assert release_step(leader(), utc=later) == Write(Record("", 1, later, later, 1), "1")
 
 
 def test_a_leader_in_doubt_looks_before_it_gives_back() -> None:
@@ -288,7 +350,7 @@ def test_a_leader_in_doubt_looks_before_it_gives_back() -> None:
 
 
 def test_who_may_have_got_the_lease_looks_and_gives_it_back() -> None:
-    state = heard(Standby(), Absent(), now=0)
+    state: State = taking()
     write = step(state, 0)
     assert isinstance(write, Write)
     state = heard(state, Failed(Attempt(write.record, 0)), now=1)
@@ -310,7 +372,7 @@ def test_who_hears_that_the_lease_is_free_looks_at_once() -> None:
 
 
 def test_who_leads_believes_only_the_lease_itself() -> None:
-    state = heard(Standby(), Written(Attempt(THEIRS, 1), "1"), now=1)
+    state = heard(taking(1), Written(Attempt(THEIRS, 1), "1"), now=1)
     assert isinstance(state, Leading)
     assert heard(state, Freed(), now=1.1) == state
 
@@ -339,6 +401,9 @@ class Server:
 
     record: Record | None = None
     version: int = 0
+
+    def delete(self) -> None:
+        self.record = None
 
     def look(self) -> Heard:
         return Absent() if self.record is None else Found(self.record, str(self.version))
@@ -374,13 +439,16 @@ class Candidate:
 @settings(max_examples=300)
 @given(st.integers(0, 2**32))
 def test_at_most_one_leads_at_any_time(seed: int) -> None:
-    """Slow and lost requests, pauses, wrong calendars, clocks that run up to a tenth apart."""
+    """Slow and lost requests, pauses, wrong calendars, clocks that run up to a tenth apart; a Lease that is
+    deleted at any moment, and processes that start then and have seen nothing.
+    """
     rng = random.Random(seed)
     server = Server()
     candidates = [Candidate(name, rng.uniform(0, 1e6), rng.uniform(0.95, 1.05)) for name in "abc"]
     agenda: list[tuple[float, int, Candidate, Step | Heard, float]] = []
     order = iter(range(10**9))
     time = 0.0
+    deletions = rng.choice([0, 0.01, 0.1])
 
     def delay() -> float:
         return rng.choice([rng.uniform(0, 0.1), rng.uniform(0, 2), rng.uniform(0, 20)])
@@ -405,6 +473,10 @@ def test_at_most_one_leads_at_any_time(seed: int) -> None:
         time, _, each, what, sent_at = agenda.pop(0)
         leaders = [one.name for one in candidates if one.leads(time)]
         assert len(leaders) <= 1, f"{leaders} lead at {time}"
+        if rng.random() < deletions:
+            server.delete()
+        if rng.random() < deletions and not each.leads(time):
+            each.state = Standby()  # started again
         match what:
             case Read() | Write():
                 answer = server.look() if isinstance(what, Read) else server.write(what, sent_at)

@@ -32,7 +32,7 @@ from setpoint.errors import (
 )
 from setpoint.kube.core.v1 import ConfigMap
 from setpoint.manager import lease, lease_state
-from setpoint.manager.lease_state import Failed, Leading, Written
+from setpoint.manager.lease_state import Absent, Failed, Leading, Standby, Written
 from setpoint.manager.manager import Manager
 from setpoint.server.storage.protocol import Encode, Event, Place, Record, Unwritable
 from setpoint.testing.proof.plans import Change, Create, Delete, Pass
@@ -470,6 +470,27 @@ def hopeful() -> Iterator[None]:
         yield
 
 
+# ---- L3: a Lease that is missing is taken for one that nobody holds --------------------------------
+
+
+@contextmanager
+def missing_is_free() -> Iterator[None]:
+    """Whoever finds no Lease creates it at once, and leads."""
+    advance = lease_state.advance
+
+    def at_once(state: Any, heard: Any, settings: Any, *, now: float, jitter: float) -> Any:
+        after: Any = advance(state, heard, settings, now=now, jitter=jitter)
+        if isinstance(state, Standby) and isinstance(heard, Absent):
+            return replace(after, missing_since=None)
+        if isinstance(state, Standby) and not state.version and isinstance(heard, Written):
+            sent_at = heard.attempt.sent_at
+            return Leading(heard.attempt.record, heard.version, sent_at, sent_at + settings.retry_period)
+        return after
+
+    with exchanged(lease, "advance", at_once), exchanged(lease_state, "advance", at_once):
+        yield
+
+
 # ---- C1: a clock that is slow, and one that has jumped ---------------------------------------------
 
 
@@ -705,6 +726,7 @@ NEEDED: tuple[Mutant, ...] = (
     Mutant("S2b", "a list that expired is taken for whole", "S2", ("O3",), in_pages, steps=MARKED),
     Mutant("S4", "gives up when something is refused for long", "S4", ("O3",), gives_up_counting),
     Mutant("L2b", "a renewal that failed is taken for done", "L2", ("O12",), plain, breaking=hopeful),
+    Mutant("L3", "a missing lease is taken for a free one", "L3", ("O12",), plain, breaking=missing_is_free),
     Mutant("C1b", "the lease is renewed just in time", "C1", ("O12",), plain, breaking=just_in_time),
     Mutant("C1c", "takes too long, by a clock that has jumped", "C1", ("O3",), takes_too_long),
     Mutant("O6", "nothing outside is ever cleaned up", "none", ("O6",), leaves_outside),

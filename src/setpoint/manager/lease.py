@@ -229,9 +229,12 @@ class Election:
         send = self._client.update if step.version else self._client.create
         try:
             self._lease = await send(lease, timeout=self._time_left())
-        except (Conflict, NotFound) as error:
-            if not step.version and isinstance(error, NotFound):
-                self._complain(error, "create")  # there is no such namespace
+        except NotFound as error:
+            if step.version:
+                return Absent()
+            self._complain(error, "create")  # there is no such namespace
+            return Failed()
+        except Conflict:
             return Outrun()
         except SetpointError as error:
             self._complain(error, "update" if step.version else "create")
@@ -273,6 +276,8 @@ class Election:
         jitter = random.random()  # noqa: S311 - no secret
         if not isinstance(heard, Failed):
             self._said = ""
+        if isinstance(heard, Written) and heard.attempt.record.is_unheld:
+            log.info("created lease %s: nobody leads for %d s", self.key, self.settings.lease_duration)
         self._become(advance(self.state, heard, self.settings, now=self._now(), jitter=jitter))
 
     def _become(self, state: State) -> None:

@@ -14,6 +14,12 @@ takes it when it is free, or when it has not changed for as long as it says.  Th
 4. A write whose answer was lost may have happened.  We look, and know our own by its content: no two of our
    writes are alike.
 5. A lease in our name that we did not write is another's: a name is not a proof.
+6. To create the Lease is not to acquire it.  A Lease may be missing because somebody deleted it while its
+   holder leads, and a candidate that just started cannot know.  So a candidate creates it without a holder
+   and waits until it has not changed for ``lease_duration``, as every other candidate does, and then
+   acquires it with a conditional update.  Only a leader that is still in its time creates it with its own
+   name, or writes its name into the one that a candidate created, and goes on.  It gets ``CREATE_AFTER``
+   retry periods for that: so long a candidate that had seen the Lease leaves it missing.
 
 What is done comes from ``next_step``, what was heard goes to ``advance``.  ``lease.py`` asks the server.
 """
@@ -25,6 +31,7 @@ from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 
 JITTER: Final = 1.2  # candidates that began together should not ask together
+CREATE_AFTER: Final = 2  # retry periods that a leader has to create a deleted Lease anew
 _MOST_ATTEMPTS: Final = 16  # writes in doubt that are remembered
 
 
@@ -69,6 +76,11 @@ class Record:
     acquired: datetime | None
     renewed: datetime | None
     transitions: int
+
+    @property
+    def is_unheld(self) -> bool:
+        """Nobody has held it since it was created.  A holder that releases it writes when."""
+        return not self.holder and self.renewed is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +146,8 @@ class Standby:
     version: str = ""
     seen_at: float = 0.0  # when the lease last changed in any way, as far as we saw
     is_fresh: bool = False  # it was looked at just now
-    attempts: tuple[Attempt, ...] = ()  # writes of ours that may have happened
+    attempts: tuple[Attempt, ...] = ()  # updates of ours that may have happened
+    missing_since: float | None = None  # when a Lease that we had seen was first found missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +203,10 @@ def valid_until(state: State, settings: LeaderElection) -> float:
 def next_step(state: Standby | Leading, settings: LeaderElection, *, now: float, utc: datetime) -> Step:
     """What to do about the lease now.  ``utc`` is only written down, never compared."""
     match state:
-        case Standby(is_fresh=True) if _is_free(state, now):
-            return Write(_taken(state, settings, utc), state.version)
+        case Standby(is_fresh=True) if _may_write(state, settings, now):
+            if state.record is None:
+                return Write(Record("", int(settings.lease_duration), None, None, 0), "")
+            return Write(_acquired(state, state.record, settings, utc), state.version)
         case Standby(look_at) if now < look_at:
             return Wait(look_at)
         case Leading() if now < state.try_at:
@@ -251,6 +266,8 @@ def _released(record: Record, utc: datetime) -> Record:
 
 def _standing_by(state: Standby, heard: Heard, settings: LeaderElection, now: float, look_at: float) -> State:
     match heard:
+        case Written(attempt, version) if not state.version:  # created, and not acquired
+            return Standby(look_at, attempt.record, version, seen_at=now)
         case Written(attempt, version):
             leading = Leading(
                 attempt.record, version, attempt.sent_at, max(now, attempt.sent_at + settings.retry_period)
@@ -279,8 +296,12 @@ def _standing_by(state: Standby, heard: Heard, settings: LeaderElection, now: fl
                 attempts=_still_possible(state.attempts, record, changed=version != state.version),
             )
         case Absent():
-            return Standby(look_at, is_fresh=True, attempts=() if state.record else state.attempts)
+            # No update of ours can happen any more: each is conditional on a version that is gone.
+            missing_since = now if state.record else state.missing_since
+            return Standby(look_at, is_fresh=True, missing_since=missing_since)
         case Outrun() | Failed(None):
+            return replace(state, look_at=look_at, is_fresh=False)
+        case Failed() if not state.version:  # we may have created it: that is no claim to it
             return replace(state, look_at=look_at, is_fresh=False)
         case Freed():  # who else stands by has heard it too
             return replace(state, look_at=now, is_fresh=False)
@@ -315,6 +336,9 @@ def _leading(state: Leading, heard: Heard, settings: LeaderElection, now: float)
             is_refused = version == state.version and not state.attempts
             try_at = now + settings.retry_period if is_refused else now
             return replace(state, version=version, try_at=try_at, is_in_doubt=False, attempts=possible)
+        case Found(record, version) if record.is_unheld:  # a candidate created it after it was deleted
+            try_at = now + settings.retry_period if version == state.version else now
+            return replace(state, version=version, try_at=try_at, is_in_doubt=False)
         case Found(record, version):
             for attempt in state.attempts:
                 if attempt.record == record:
@@ -326,19 +350,26 @@ def _leading(state: Leading, heard: Heard, settings: LeaderElection, now: float)
             return Lost(f"{record.holder} holds it now" if record.holder else "somebody gave it back")
 
 
-def _is_free(state: Standby, now: float) -> bool:
-    record = state.record
+def _may_write(state: Standby, settings: LeaderElection, now: float) -> bool:
+    """Whether the Lease may be created, where it is missing, or else acquired."""
+    if state.record is not None:
+        return _is_free(state, state.record, now)
+    since = state.missing_since
+    return since is None or now >= since + CREATE_AFTER * settings.retry_period
+
+
+def _is_free(state: Standby, record: Record, now: float) -> bool:
+    is_given_back = not record.holder and not record.is_unheld
     return (
-        record is None
-        or not record.holder
+        is_given_back
         or now >= state.seen_at + record.duration
         or any(attempt.record == record for attempt in state.attempts)  # it is ours already
     )
 
 
-def _taken(state: Standby, settings: LeaderElection, utc: datetime) -> Record:
-    at = _unlike(utc, state.record, state.attempts)
-    transitions = 0 if state.record is None else state.record.transitions + 1
+def _acquired(state: Standby, record: Record, settings: LeaderElection, utc: datetime) -> Record:
+    at = _unlike(utc, record, state.attempts)
+    transitions = 0 if record.is_unheld else record.transitions + 1
     return Record(settings.identity, int(settings.lease_duration), at, at, transitions)
 
 

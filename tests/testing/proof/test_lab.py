@@ -26,6 +26,7 @@ from setpoint.testing.proof.plans import (
     Crash,
     Hide,
     Interfere,
+    LeaseDeleted,
     Overlap,
     Rotate,
     SlowClock,
@@ -181,6 +182,19 @@ def test_of_an_operator_with_replicas_the_leader_can_be_paused_or_lose_its_lease
             lab.assert_quiescent()
 
 
+def test_a_leader_whose_lease_is_deleted_leads_on_alone() -> None:
+    with Lab(replicas=2) as lab:
+        lab.run(lambda: operator_of(reconcile))
+        lab.fault(LeaseDeleted(at=APPLY))
+        lab.create(a_widget())
+        lab.change(Widget, "w", {"spec": {"text": "b"}})
+        assert lab.get(ConfigMap, "w").data == {"text": "b"}
+        lab.assert_struck()
+        assert len({effect.process for effect in lab.trace.effects}) == 1
+        assert not lab.trace.overlaps
+        lab.assert_quiescent()
+
+
 def test_each_of_several_operators_has_a_leader_of_its_own() -> None:
     with Lab(replicas=2) as lab:
         lab.run(lambda: operator_of(reconcile))
@@ -200,7 +214,7 @@ def another() -> Operator:
 
 
 def test_a_fault_that_could_do_nothing_is_refused(cluster: Lab) -> None:
-    for fault in (Overlap(at=APPLY), Unrenewed(at=APPLY)):
+    for fault in (Overlap(at=APPLY), Unrenewed(at=APPLY), LeaseDeleted(at=APPLY)):
         with pytest.raises(ValueError, match=r"no lease to lose; have two of it, with Lab\(replicas=2\)"):
             cluster.fault(fault)
     with pytest.raises(ValueError, match=r"Lab\(clouds=\(cloud,\)\)"):

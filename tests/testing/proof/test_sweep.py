@@ -20,6 +20,7 @@ from setpoint.testing.proof.plans import (
     Delete,
     Freeze,
     Interfere,
+    LeaseDeleted,
     Lose,
     Overlap,
     Plan,
@@ -206,9 +207,9 @@ def test_the_past_is_every_state_before_the_last_writes_each_once() -> None:
 
 
 def test_what_never_ends_and_what_takes_two_processes_stand_alone() -> None:
-    alone = Overlap | SlowClock | Starve | Unrenewed
+    alone = LeaseDeleted | Overlap | SlowClock | Starve | Unrenewed
     found = [fault for column in combinable(reference(), STEPS) for fault in column]
-    assert all(isinstance(fault, alone) for fault in faults("V10", "L1", "L2"))
+    assert all(isinstance(fault, alone) for fault in faults("V10", "L1", "L2", "L3"))
     assert not any(isinstance(fault, alone) for fault in found)
 
 

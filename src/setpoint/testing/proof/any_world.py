@@ -294,6 +294,15 @@ class AnyWorld(ABC):
         for process in self._processes:
             process.is_starved = True
 
+    async def delete_lease(self, seam: Seam) -> bool:
+        """Delete the Lease by which this process leads; whether there was one."""
+        for process in self._processes:
+            election = process.manager.election if process.seam is seam and process.manager else None
+            if election is not None:
+                lease = Delete("coordination.k8s.io/v1", "Lease", election.key.name, election.key.namespace)
+                return not await self.act((lease,), OTHER)
+        return False
+
     def rotate_token(self) -> None:
         if self._token is not None:
             self._token.rotate()

@@ -40,6 +40,7 @@ from setpoint.testing.proof.plans import (
     Freeze,
     Hide,
     Interfere,
+    LeaseDeleted,
     Linger,
     Lose,
     Merge,
@@ -110,6 +111,8 @@ class Stage(Protocol):
     def is_detained(self, fault: Linger, *, is_going: bool = False) -> bool: ...
 
     async def release(self, fault: Linger) -> bool: ...
+
+    async def delete_lease(self, seam: Seam) -> bool: ...
 
     def rotate_token(self) -> None: ...
 
@@ -321,6 +324,10 @@ class Director:
                 self._unrenewed.add(seam.process)
                 self._unrenewed_code = code
                 self.begin(asyncio.sleep(_TAKE_OVER))
+            case LeaseDeleted():
+                if await self._stage.delete_lease(seam):
+                    self._fire(fault)
+                    self.begin(asyncio.sleep(_TAKE_OVER))
         return None
 
     async def _after(self, seam: Seam, effect: Effect, fault: AnyFault) -> int | None:

@@ -43,7 +43,7 @@ from setpoint.testing.proof.chance import seeded
 from setpoint.testing.proof.cloud import Cloud
 from setpoint.testing.proof.controllers import Controllers, chosen
 from setpoint.testing.proof.pace import PacedLoop, world_time
-from setpoint.testing.proof.plans import AnyFault, At, Freeze, Hide, Overlap, Plan, Unrenewed
+from setpoint.testing.proof.plans import NEEDS_LEADER, AnyFault, At, Freeze, Hide, Plan
 from setpoint.testing.proof.process import Subject, make_task, maker
 from setpoint.testing.proof.report import causal, story
 from setpoint.testing.proof.store import actor
@@ -231,7 +231,7 @@ class Lab:
         self._world.place(faults)
 
     def _check(self, fault: AnyFault) -> None:
-        if isinstance(fault, Overlap | Unrenewed) and self.trace.plan.replicas == 1:
+        if isinstance(fault, NEEDS_LEADER) and self.trace.plan.replicas == 1:
             raise ValueError(
                 f"{fault}: an operator that is alone is not elected, and has no lease to lose; have two of "
                 "it, with Lab(replicas=2) or @pytest.mark.cluster(replicas=2)"

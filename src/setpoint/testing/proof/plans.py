@@ -15,7 +15,7 @@ Pure.  Plans are made by ``sweep.py`` or by hand, carried out by ``director.py``
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -523,6 +523,19 @@ class Unrenewed(Fault, frozen=True, tag=True):
         return f"the lease cannot be renewed ({self.code}) from {self.at}"
 
 
+class LeaseDeleted(Fault, frozen=True, tag=True):
+    """Somebody deletes the Lease while its holder leads: ``kubectl delete lease``."""
+
+    _others_act: ClassVar[bool] = True
+
+    @property
+    def id(self) -> str:
+        return "L3"
+
+    def __str__(self) -> str:
+        return f"the lease is deleted before {self.at}"
+
+
 class ClockStep(Fault, frozen=True, tag=True):
     """A clock of the operator's machine jumps: somebody sets its calendar; or it has slept, and the clock
     that never goes back has jumped ahead, and the calendar with it.
@@ -612,11 +625,14 @@ AnyFault: TypeAlias = (
     | Uncollected
     | Overlap
     | Unrenewed
+    | LeaseDeleted
     | ClockStep
     | SlowClock
     | Rotate
     | Hide
 )
+
+NEEDS_LEADER: Final = (Overlap, Unrenewed, LeaseDeleted)  # faults that need two replicas and a lease
 
 
 class Plan(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -21,6 +21,7 @@ import msgspec
 
 from setpoint.testing.proof.plans import (
     MARK,
+    NEEDS_LEADER,
     Alter,
     AnyFault,
     At,
@@ -36,6 +37,7 @@ from setpoint.testing.proof.plans import (
     Freeze,
     Hide,
     Interfere,
+    LeaseDeleted,
     Linger,
     Lose,
     Merge,
@@ -160,6 +162,7 @@ def _columns(reference: Run, steps: tuple[Step, ...]) -> Iterator[list[AnyFault]
     yield [Rotate(at=effect.at) for effect in api]
     yield [Overlap(at=effect.at) for effect in effects]
     yield [Unrenewed(at=effect.at, code=code) for code in (500, 409, 0) for effect in effects]
+    yield [LeaseDeleted(at=effect.at) for effect in effects]
     yield [Refuse(at=effect.at, code=code) for code in CODES[3:] for effect in effects]
     yield [
         Freeze(at=effect.at, resources=(each,), seconds=FREEZES[1]) for effect in effects for each in written
@@ -389,7 +392,7 @@ def combinable(reference: Run, steps: tuple[Step, ...]) -> list[list[AnyFault]]:
     """
     if not all(point.is_settled for point in reference.checkpoints):
         return []
-    alone = Overlap | SlowClock | Starve | Unrenewed
+    alone = (*NEEDS_LEADER, SlowClock, Starve)
     return [each for each in _columns(reference, steps) if each and not isinstance(each[0], alone)]
 
 

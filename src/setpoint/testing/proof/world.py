@@ -48,6 +48,7 @@ from setpoint.testing.proof.controllers import BuiltIn, Controllers, chosen
 from setpoint.testing.proof.director import Director
 from setpoint.testing.proof.pace import Pace, PacedLoop, WorldClock, machine
 from setpoint.testing.proof.plans import (
+    NEEDS_LEADER,
     Change,
     ClockStep,
     Crash,
@@ -61,7 +62,6 @@ from setpoint.testing.proof.plans import (
     Step,
     Travel,
     Unadmitted,
-    Unrenewed,
 )
 from setpoint.testing.proof.process import Process, Subject, make_task
 from setpoint.testing.proof.seam import Seam
@@ -191,9 +191,7 @@ class World(AnyWorld):
         self._director = Director(plan, run, self)
         self._collector = Collector(prepared.begin.records, self._collect)
         self._beginning = {record.place: record.revision for record in prepared.begin.records}
-        self._elects = plan.replicas > 1 or any(
-            isinstance(fault, Overlap | Unrenewed) for fault in plan.faults
-        )
+        self._elects = plan.replicas > 1 or any(isinstance(fault, NEEDS_LEADER) for fault in plan.faults)
         self._stirred = 0
         self._resources: dict[tuple[str, str], Resource] = {}
         self._stored: dict[str, Resource] = {}
