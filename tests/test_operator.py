@@ -760,17 +760,24 @@ def test_what_contradicts_itself_is_refused() -> None:
         operator.controller(ConfigMap)(Pot)  # type: ignore[arg-type,type-var]
 
 
+def test_a_second_controller_of_a_kind_with_a_finalizer_is_refused_where_it_is_declared() -> None:
+    operator = Operator("op")
+    operator.controller(Parent, name="a")(nothing)
+    operator.finalizer(Parent)(nothing)
+    with pytest.raises(ValueError, match="a and b: which of them is to clean up"):
+        operator.controller(Parent, name="b")(nothing)
+    operator = Operator("op")
+    operator.controller(Parent, name="a")(nothing)
+    operator.controller(Parent, name="b")(nothing)
+    with pytest.raises(ValueError, match="a and b: which of them is to clean up"):
+        operator.finalizer(Parent)(nothing)
+
+
 @pytest.mark.virtual_time
 async def test_what_cannot_run_is_told_when_it_is_added() -> None:
     manager = Manager(client=Client(transport=Cluster()))
     with pytest.raises(ValueError, match="has no controller"):
         Operator("op").add_to(manager)
-    operator = Operator("op")
-    operator.controller(Parent, name="a")(nothing)
-    operator.controller(Parent, name="b")(nothing)
-    operator.finalizer(Parent)(nothing)
-    with pytest.raises(ValueError, match="a and b: which of them is to clean up"):
-        operator.add_to(manager)
     operator = Operator("op")
     operator.controller(untyped("demo.setpoint.dev/v1", "Parent"))(nothing)
     operator.finalizer(Parent)(nothing)

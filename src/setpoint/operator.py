@@ -175,6 +175,7 @@ class Operator:
         def take(function: Function) -> None:
             if gvk in self._finalizers:
                 raise ValueError(f"{self.name} has a finalizer for {gvk} already: have it do both")
+            self._check_finalizer(gvk, [each.name for each in self._controllers if each.gvk == gvk])
             self._finalizers[gvk] = (kind, Finalizer(called, function))
 
         return Decorator(take)
@@ -262,17 +263,25 @@ class Operator:
                 raise ValueError(
                     f"{self.name} has a controller {other.name!r} already: give this one another, with name=…"
                 )
+        if (gvk := described.gvk) in self._finalizers:
+            same_kind = [each.name for each in self._controllers if each.gvk == gvk]
+            self._check_finalizer(gvk, [*same_kind, described.name])
         self._controllers.append(described)
+
+    def _check_finalizer(self, gvk: GroupVersionKind, controllers: list[str]) -> None:
+        """Refuse a finalizer beside several controllers.
+
+        A clean-up must not run while another controller still makes what it takes away: within one controller
+        the queue sees to that, across several nothing does.
+        """
+        if len(controllers) > 1:
+            raise ValueError(
+                f"{gvk} has a finalizer and the controllers {' and '.join(controllers)}: which of them is to "
+                "clean up? put them into one, or into two operators"
+            )
 
     def _only_finalizers(self) -> list[_Controller]:
         """Kinds that have a clean-up; where that is all they have, a controller is needed for it."""
-        for gvk in self._finalizers:
-            named = [each.name for each in self._controllers if each.gvk == gvk]
-            if len(named) > 1:
-                raise ValueError(
-                    f"{gvk} has a finalizer and the controllers {' and '.join(named)}: which of them is to "
-                    "clean up? put them into one, or into two operators"
-                )
         return [
             _Controller(kind, gvk.kind.lower(), None)
             for gvk, (kind, _) in self._finalizers.items()

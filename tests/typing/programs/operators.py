@@ -64,7 +64,10 @@ async def clean_up(lamp: Lamp, ctx: Context) -> None:
     await ctx.delete(settings_of(lamp))
 
 
-@operator.controller(Lamp, name="declared", owns=[ConfigMap])
+others = Operator("lamp-others")  # a kind with a finalizer has one controller in an operator
+
+
+@others.controller(Lamp, name="declared", owns=[ConfigMap])
 async def declare(lamp: Lamp, ctx: Context) -> Children:
     settings = yield Ready(settings_of(lamp))
     lamp.status.colour = settings.data["colour"]
@@ -72,12 +75,12 @@ async def declare(lamp: Lamp, ctx: Context) -> Children:
     yield Result(requeue_after=60)
 
 
-@operator.controller(Lamp, name="listed", owns=[ConfigMap])
+@others.controller(Lamp, name="listed", owns=[ConfigMap])
 async def listed(lamp: Lamp, ctx: Context) -> list[ConfigMap]:
     return [settings_of(lamp)]
 
 
-@operator.controller(Lamp, name="plain", owns=[ConfigMap])
+@others.controller(Lamp, name="plain", owns=[ConfigMap])
 def plainly(lamp: Lamp, ctx: SyncContext) -> None:
     applied = ctx.apply(settings_of(lamp))
     lamp.status.colour = (applied.data or {}).get("colour")
@@ -85,7 +88,7 @@ def plainly(lamp: Lamp, ctx: SyncContext) -> None:
     assert first.spec
 
 
-@operator.controller(Lamp, name="plainly-declared", owns=[ConfigMap])
+@others.controller(Lamp, name="plainly-declared", owns=[ConfigMap])
 def plainly_declared(lamp: Lamp, ctx: SyncContext) -> Iterator[ConfigMap]:
     yield settings_of(lamp)
 
@@ -109,12 +112,13 @@ class Reconciler:
     async def reconcile(self, lamp: Lamp, ctx: Context) -> None: ...
 
 
-operator.controller(Lamp, name="method")(Reconciler().reconcile)
+others.controller(Lamp, name="method")(Reconciler().reconcile)
 
 
 async def main() -> None:
     manager = Manager()
     operator.add_to(manager)
+    others.add_to(manager)
     await manager.run()
 
 
