@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import logging
 import threading
@@ -18,8 +19,10 @@ from setpoint.client.client import Client
 from setpoint.controller.builder import Builder
 from setpoint.controller.children import Ready
 from setpoint.controller.context import LABEL, Context
+from setpoint.controller.mapping import to_itself
 from setpoint.controller.predicates import selected
 from setpoint.controller.result import Request, Result
+from setpoint.controller.sources import Kind
 from setpoint.controller.sync_context import SyncContext
 from setpoint.controller.worker import Looked
 from setpoint.errors import Conflict, RetryLater, SetpointError, TerminalError
@@ -696,6 +699,30 @@ async def test_options_reach_the_controller_and_the_builder() -> None:
         count = len(looks)
         server.put("children", "x")
         await until(lambda: len(looks) > count, within=5)
+
+
+def test_the_rules_include_every_kind_that_build_adds() -> None:
+    operator, given = Operator("op"), set[str]()
+
+    def more(built: Builder, manager: Manager) -> None:
+        built.owns(Child)
+        built.watches(Room, lambda _: [])
+        built.reads(Kind(manager.cache, ConfigMap, to_itself))
+        given.update(("owns", "watches", "reads"))
+
+    operator.controller(Parent, build=more)(nothing)
+    rules = {each["resources"][0]: each["verbs"] for each in operator.rules()}
+    read = ["get", "list", "watch"]
+    assert rules["children"] == [*read, "create", "patch", "delete"], "as with owns="
+    assert (rules["rooms"], rules["configmaps"]) == (read, read)
+    (controller,) = operator.add_to(Manager(client=Client(transport=Cluster())))
+    assert {gvk.kind for gvk in controller.kinds} == {"Parent", "Child", "Room", "ConfigMap"}
+    takes_kinds = {
+        name
+        for name, method in inspect.getmembers(Builder, inspect.isfunction)
+        if not name.startswith("_") and {"kind", "source"} & inspect.signature(method).parameters.keys()
+    }
+    assert takes_kinds == {"for_", *given}, "a new way to watch a kind is to be in the rules too"
 
 
 class PotSpec(Model):

@@ -31,6 +31,7 @@ from typing import Any, Generic, TypeAlias, TypeVar, Unpack, cast, overload
 from setpoint.api.crd import CustomResource, crd_of
 from setpoint.api.forms import Form, form_of
 from setpoint.api.names import GroupVersionKind
+from setpoint.client.client import Client
 from setpoint.controller.authored import Authored, Finalizer, Function
 from setpoint.controller.builder import Builder, ControllerOptions, WatchOptions, builder
 from setpoint.controller.children import Child, Ready
@@ -43,6 +44,8 @@ from setpoint.controller.recorder import Recorder
 from setpoint.controller.result import Result
 from setpoint.controller.sync_context import SyncContext
 from setpoint.manager.manager import Manager
+from setpoint.net.transport import Request as HttpRequest
+from setpoint.net.transport import Response
 
 T = TypeVar("T")
 Answer: TypeAlias = Result | Sequence[Child | Ready | Result] | None
@@ -197,16 +200,19 @@ class Operator:
     def rules(self) -> list[dict[str, Any]]:
         """The RBAC rules that what it declares needs, as the ``rules`` of a ClusterRole, in wire form.
 
-        What a reconciler asks for besides, through ``ctx.client``, is to be added; ``least_privilege`` of
+        To know what ``build`` adds, it calls that function, with a manager that never runs.  What a
+        reconciler asks for besides, through ``ctx.client``, is to be added; ``least_privilege`` of
         ``setpoint.testing`` tells what is missing.
         """
+        manager = Manager(client=Client(transport=_send_nothing), name=self.name)
+        described = [*self._controllers, *self._only_finalizers()]
         return as_rules(
             permission
-            for each in [*self._controllers, *self._only_finalizers()]
+            for each, built in [(each, _build(each, manager)) for each in described]
             for permission in needed(
                 form_of(each.kind),
-                owns=[form_of(kind) for kind in each.owns],
-                watches=[form_of(kind) for kind in each.watches],
+                owns=built.owned,
+                watches=built.watched,
                 cleans_up=each.gvk in self._finalizers,
             )
         )
@@ -244,18 +250,7 @@ class Operator:
             owned=[form_of(kind) for kind in described.owns],
             verify=described.verify,
         )
-        watching = {name: described.options[name] for name in _watch_options() & described.options.keys()}  # type: ignore[literal-required]
-        working = {name: value for name, value in described.options.items() if name not in watching}
-        built = builder(manager).named(described.name).for_(described.kind, **cast("WatchOptions", watching))
-        for kind in described.owns:
-            built.owns(kind)
-        for kind, mapper in described.watches.items():
-            built.watches(kind, _with_client(mapper, manager))
-        if described.every is not None:
-            built.every(described.every)
-        if described.build is not None:
-            described.build(built, manager)
-        return built.with_options(**cast("ControllerOptions", working)).complete(authored)
+        return _build(described, manager).complete(authored)
 
     def _add(self, described: _Controller) -> None:
         for other in self._controllers:
@@ -290,6 +285,26 @@ class Operator:
 
     def _kinds(self) -> list[GroupVersionKind]:
         return [each.gvk for each in self._controllers] + list(self._finalizers)
+
+
+def _build(described: _Controller, manager: Manager) -> Builder:
+    """The controller, as far as a builder knows it."""
+    watching = {name: described.options[name] for name in _watch_options() & described.options.keys()}  # type: ignore[literal-required]
+    working = {name: value for name, value in described.options.items() if name not in watching}
+    built = builder(manager).named(described.name).for_(described.kind, **cast("WatchOptions", watching))
+    for kind in described.owns:
+        built.owns(kind)
+    for kind, mapper in described.watches.items():
+        built.watches(kind, _with_client(mapper, manager))
+    if described.every is not None:
+        built.every(described.every)
+    if described.build is not None:
+        described.build(built, manager)
+    return built.with_options(**cast("ControllerOptions", working))
+
+
+async def _send_nothing(request: HttpRequest) -> Response:
+    raise RuntimeError(f"{request.method} {request.target}: this manager only describes, and never runs")
 
 
 def label_value(operator: str, controller: str) -> str:

@@ -16,7 +16,10 @@ from examples.webapp import webapp
 from setpoint.api import yaml
 from setpoint.api.meta import ObjectMeta
 from setpoint.client.client import Client
+from setpoint.controller.builder import Builder
+from setpoint.controller.context import Context
 from setpoint.kube.apps.v1 import Deployment
+from setpoint.kube.core.v1 import ConfigMap
 from setpoint.manager.manager import Manager
 from setpoint.net.transport import Request, Transport
 from setpoint.operator import Operator
@@ -85,6 +88,28 @@ async def test_the_rules_that_an_operator_declares_are_enough_for_it() -> None:
     assert Right("apps", "deployments", "patch") in allowed.used
     assert Right("apps", "deployments", "patch") not in allowed.unused
     assert Right("apps", "deployments", "delete") in allowed.unused, "nothing was pruned"
+
+
+async def test_the_rules_are_enough_for_what_build_adds() -> None:
+    operator = Operator("op")
+
+    def watch_more(built: Builder, manager: Manager) -> None:
+        built.owns(Deployment)
+        built.watches(ConfigMap, lambda _: [])
+
+    @operator.controller(webapp.WebApp, build=watch_more)
+    async def reconcile(app: webapp.WebApp, ctx: Context) -> None:
+        ctx.set_condition("Ready", True, "Done")
+
+    async with running(operator, operator.rules()) as (admin, allowed):
+        await admin.create(SHOP)
+
+        async def has_status() -> bool:
+            found = await admin.get(webapp.WebApp, "shop", namespace="default")
+            return bool(found.status.conditions)
+
+        await eventually(has_status)
+    assert not allowed.missing
 
 
 @pytest.mark.parametrize(

@@ -91,6 +91,8 @@ class Builder:
         self._options: ControllerOptions = {}
         self._sources: list[Callable[[], Source]] = []
         self._primary: Kind | None = None
+        self.owned: list[Form[Any]] = []  # the kinds given to owns()
+        self.watched: list[Form[Any]] = []  # those given to watches(), and of sources given to reads()
 
     def __repr__(self) -> str:
         return f"<Builder of {self._name or self._form or 'nothing yet'}, {len(self._sources)} sources>"
@@ -125,6 +127,7 @@ class Builder:
         self._sources.append(
             lambda: self._kind(kind, to_owner(self._owner(kind), any_owner=any_owner), options)
         )
+        self.owned.append(form_of(kind))
         return self
 
     def watches(
@@ -136,6 +139,7 @@ class Builder:
         and may be ``async``.
         """
         self._sources.append(lambda: self._kind(kind, to_keys(kind, mapper), options))
+        self.watched.append(form_of(kind))
         return self
 
     def streams(self, function: Callable[[], AsyncIterable[Request]], *, priority: int = 0) -> Self:
@@ -150,6 +154,8 @@ class Builder:
     def reads(self, source: Source) -> Self:
         """Any other source: a ``Channel``, or one of the author's own.  ``when`` does not reach it."""
         self._sources.append(lambda: source)
+        if isinstance(source, Kind):
+            self.watched.append(source.form)
         return self
 
     def when(self, predicate: Predicate) -> Self:
