@@ -38,6 +38,7 @@ from setpoint.controller.children import Child, Ready
 from setpoint.controller.context import Context, Means
 from setpoint.controller.controller import Controller
 from setpoint.controller.finalizer import check_name
+from setpoint.controller.generations import GenerationTracker
 from setpoint.controller.mapping import Mapped
 from setpoint.controller.permissions import as_rules, needed
 from setpoint.controller.recorder import Recorder
@@ -227,9 +228,22 @@ class Operator:
                 f"{self.name} has no controller: decorate a function with @operator.controller(Kind)"
             )
         recorder = manager.add(Recorder(manager.plain_client, utc=manager.clock.utc))
-        return [self._add_controller(manager, recorder, each) for each in controllers]
+        trackers: dict[tuple[str, str], list[GenerationTracker]] = {}  # by group and kind
+        return [
+            self._add_controller(
+                manager, recorder, each, trackers.setdefault((each.gvk.group, each.gvk.kind), [])
+            )
+            for each in controllers
+        ]
 
-    def _add_controller(self, manager: Manager, recorder: Recorder, described: _Controller) -> Controller:
+    def _add_controller(
+        self,
+        manager: Manager,
+        recorder: Recorder,
+        described: _Controller,
+        trackers: list[GenerationTracker],
+    ) -> Controller:
+        tracker = GenerationTracker(trackers) if self._shares_kind(described) else None
         means = Means(
             controller=described.name,
             client=manager.client,
@@ -238,6 +252,7 @@ class Operator:
             label=label_value(self.name, described.name),
             recorder=recorder,
             utc=manager.clock.utc,
+            generations=tracker,
         )
         finalizer = self._finalizers.get(described.gvk)
         if finalizer is not None and type(form_of(finalizer[0])) is not type(form_of(described.kind)):
@@ -250,7 +265,20 @@ class Operator:
             owned=[form_of(kind) for kind in described.owns],
             verify=described.verify,
         )
-        return _build(described, manager).complete(authored)
+        controller = _build(described, manager).complete(authored)
+        if tracker is not None and controller.primary is not None:
+            controller.primary.on_change = tracker.on_change
+            tracker.connect(selects=controller.primary.declaration.selects, reconcile=controller.look_at)
+        return controller
+
+    def _shares_kind(self, described: _Controller) -> bool:
+        """Whether the kind, in any version, has another controller that reconciles it."""
+        same_kind = [
+            each
+            for each in self._controllers
+            if (each.gvk.group, each.gvk.kind) == (described.gvk.group, described.gvk.kind)
+        ]
+        return described in same_kind and len(same_kind) > 1
 
     def _add(self, described: _Controller) -> None:
         for other in self._controllers:

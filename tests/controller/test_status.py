@@ -293,6 +293,20 @@ async def test_what_somebody_else_has_written_meanwhile_is_not_written_again() -
     assert len(peer.requests) == 2
 
 
+async def test_a_newer_generation_that_another_controller_wrote_meanwhile_stays() -> None:
+    peer = Peer(
+        [
+            status(409, "Conflict"),
+            Reply(body=webapp("12", observedGeneration=6)),
+            Reply(body=webapp("13")),
+        ]
+    )
+    change = Change({"available": 1, "observedGeneration": 5}, {})
+    await write_status(client(peer), TARGET, change, field_manager="op")
+    assert peer.sent(0)["status"] == {"available": 1, "observedGeneration": 5}
+    assert peer.sent(2)["status"] == {"available": 1}
+
+
 async def test_a_409_that_does_not_end_is_raised() -> None:
     def answer(request: Any) -> Reply:
         return status(409, "Conflict") if request.method == "PATCH" else Reply(body=webapp("12"))

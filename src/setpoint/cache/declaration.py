@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from setpoint.api.names import GroupVersionKind
+from setpoint.api.wire import Snapshot
 from setpoint.cache.informer import SYNC_TIMEOUT, Informer, Listener, wait_all_synced
 from setpoint.cache.scope import Problem, Scope
 
@@ -51,6 +52,12 @@ class Declaration:
     def namespaces(self) -> frozenset[str] | None:
         """Those that are kept; None: all."""
         return None if "" in self._held else frozenset(self._held)
+
+    def selects(self, snapshot: Snapshot) -> bool:
+        """Whether it keeps such an object."""
+        return any(
+            replace(self._scope, namespace=namespace).selects(snapshot) for namespace in tuple(self._held)
+        )
 
     @property
     def is_synced(self) -> bool:

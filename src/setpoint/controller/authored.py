@@ -216,8 +216,20 @@ class Authored:
         return await run_in_thread(call, name=f"{self._means.controller} {key_of(obj)}", log=context.log)
 
     async def _write_status(self, obj: AnyObject, read: _Read, context: Context, *, is_done: bool) -> None:
-        observed = observed_of(obj, read.generation, now=context.now(), is_done=is_done)
+        generation = read.generation
+        tracker = self._means.generations if is_done and generation is not None else None
+        may_observe = tracker is None or tracker.may_observe(read.key, read.uid, generation or 0)
+        observed = observed_of(obj, generation, now=context.now(), is_done=is_done and may_observe)
         after = settle(read.status, status_of(obj), observed)
+        await self._write_change(read, after, context)
+        if tracker is not None:
+            is_written = after.get("observedGeneration") == generation
+            is_withheld = observed.says_generation and not may_observe and not is_written
+            tracker.processed(
+                read.key, read.uid, generation or 0, is_withheld=is_withheld, is_written=is_written
+            )
+
+    async def _write_change(self, read: _Read, after: dict[str, Any], context: Context) -> None:
         change = change_between(read.status, after, ours=read.ours)
         if change is None:
             return

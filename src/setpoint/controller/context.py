@@ -52,6 +52,7 @@ from setpoint.controller.apply import (
 from setpoint.controller.client import ReconcileClient
 from setpoint.controller.event_series import EventType, Happening
 from setpoint.controller.finalizer import is_going
+from setpoint.controller.generations import GenerationTracker
 from setpoint.controller.hot_loop import HotLoops, Write
 from setpoint.controller.mapping import Reason
 from setpoint.controller.owners import (
@@ -94,6 +95,7 @@ class Means:
     utc: Callable[[], datetime] = SystemClock().utc
     settled: Settled = field(default_factory=Settled)
     hot_loops: HotLoops = field(default_factory=HotLoops)
+    generations: GenerationTracker | None = None  # where the kind has other controllers
 
 
 class EventOptions(TypedDict, total=False):

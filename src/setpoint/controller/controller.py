@@ -153,6 +153,11 @@ class Controller:
         return tuple(dict.fromkeys(source.form.gvk for source in self._sources if isinstance(source, Kind)))
 
     @property
+    def primary(self) -> Kind | None:
+        """The source of the kind it is for, if it has one."""
+        return next((source for source in self._sources if isinstance(source, Kind)), None)
+
+    @property
     def is_working(self) -> bool:
         """Whether it takes keys."""
         if self._slots and all(slot.error for slot in self._slots):

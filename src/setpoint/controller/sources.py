@@ -140,6 +140,7 @@ class Kind(Source):
         self._when = when
         self._priority = priority
         self._is_heard = asyncio.Event()
+        self.on_change: Callable[[Seen, bool], None] | None = None  # told of each, and whether it matters
         self.declaration: Declaration = cache.declare(kind, **options)
 
     def __repr__(self) -> str:
@@ -213,7 +214,10 @@ class Kind(Source):
         """While it lasts, a function hears of the changes that matter."""
 
         def listen(seen: Seen) -> None:
-            if self._when is anything or self._matters(seen, feed):
+            matters = self._when is anything or self._matters(seen, feed)
+            if self.on_change is not None:
+                self.on_change(seen, matters)
+            if matters:
                 hear(seen)
 
         end = self.declaration.listen(listen)

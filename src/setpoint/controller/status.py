@@ -8,7 +8,8 @@
    the same difference is made to what is there now.
 5. ``lastTransitionTime`` moves only when a condition's status changes, whatever the author wrote there.
 6. ``observedGeneration`` is that of the object which was reconciled: of a condition when its content changed,
-   of the status when the reconcile ended (by returning, or by an error that no retry mends).
+   of the status when the reconcile ended (by returning, or by an error that no retry mends) and no other
+   controller of the operator has yet to process it (``generations.py``).
 7. An object made anew under the same name never gets the status of the old one.  The version sees to that:
    a uid in a patch of the status of a custom resource is ignored by the server.
 
@@ -127,6 +128,13 @@ class Change:
         if not self.conditions:
             return self.fields
         return {**self.fields, _CONDITIONS: merge_conditions(live.get(_CONDITIONS), self.conditions)}
+
+    def less_observed(self, live: Wire) -> Change:
+        """The change without its observedGeneration, if another controller wrote a newer one meanwhile."""
+        mine, theirs = self.fields.get(_OBSERVED), live.get(_OBSERVED)
+        if not (isinstance(mine, int) and isinstance(theirs, int) and mine < theirs):
+            return self
+        return Change(_without(self.fields, (_OBSERVED,)), self.conditions)
 
     def written(self) -> dict[Path, bytes]:
         """Which fields it sets, and to what: for telling whether they go back and forth."""
@@ -281,6 +289,7 @@ async def write_status(
         if live is None:
             return None
         version, status = live["metadata"].get("resourceVersion") or "", status_of(live)
+        change = change.less_observed(status)
         if same(apply_merge(change.patch(status), status), status):
             return form.decode(encode(live))
     raise AssertionError("the last try returns or raises")
