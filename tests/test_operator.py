@@ -810,10 +810,6 @@ async def test_what_cannot_run_is_told_when_it_is_added() -> None:
     operator.finalizer(Parent)(nothing)
     with pytest.raises(ValueError, match="in one form and cleaned up in another"):
         operator.add_to(manager)
-    operator = Operator("op")
-    operator.controller(Parent, watches={Child: lambda child, client: []})(nothing)  # noqa: ARG005
-    with pytest.raises(TypeError, match="write it as `async def`"):
-        operator.add_to(manager)
 
 
 def test_the_label_of_a_controller_is_short_enough_and_its_own() -> None:

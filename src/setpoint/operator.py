@@ -30,6 +30,7 @@ from typing import Any, Generic, TypeAlias, TypeVar, Unpack, cast, overload
 
 from setpoint.api.crd import CustomResource, crd_of
 from setpoint.api.forms import Form, form_of
+from setpoint.api.keywords import check_keywords
 from setpoint.api.names import GroupVersionKind
 from setpoint.client.client import Client
 from setpoint.controller.authored import Authored, Finalizer, Function
@@ -42,7 +43,8 @@ from setpoint.controller.generations import GenerationTracker
 from setpoint.controller.mapping import Mapped
 from setpoint.controller.permissions import as_rules, needed
 from setpoint.controller.recorder import Recorder
-from setpoint.controller.result import Result
+from setpoint.controller.result import Request, Result
+from setpoint.controller.signatures import check_mapper, check_reconciler, takes_two
 from setpoint.controller.sync_context import SyncContext
 from setpoint.manager.manager import Manager
 from setpoint.net.transport import Request as HttpRequest
@@ -53,7 +55,7 @@ Answer: TypeAlias = Result | Sequence[Child | Ready | Result] | None
 A = TypeVar("A", bound=Awaitable[Answer] | AsyncIterable[Child | Ready | Result])
 S = TypeVar("S", bound=Result | Iterable[Child | Ready | Result] | None)
 Kind: TypeAlias = type[Any] | Form[Any]
-Mapper: TypeAlias = Callable[..., Mapped]
+Mapper: TypeAlias = Callable[[Any], Mapped] | Callable[[Any, Client], Awaitable[Iterable[Request]]]
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
@@ -65,7 +67,8 @@ class Options(ControllerOptions, WatchOptions, total=False):
 class Decorator(Generic[T]):
     """Takes an author's function, and gives it back as it was."""
 
-    def __init__(self, take: Callable[[Function], None]) -> None:
+    def __init__(self, kind: type[T] | Form[T], take: Callable[[Function], None]) -> None:
+        self._kind = kind
         self._take = take
 
     @overload
@@ -77,6 +80,7 @@ class Decorator(Generic[T]):
     def __call__(self, function: Any, /) -> Any:
         if isinstance(function, type) or not callable(function):
             raise TypeError(f"{function!r} cannot reconcile: give a function of an object and a context")
+        check_reconciler(function, self._kind)
         self._take(function)
         return function
 
@@ -148,6 +152,9 @@ class Operator:
         the builder, for whatever else it can do.
         """
         form = form_of(kind)
+        check_keywords("Operator.controller", options, _options())
+        for watched, mapper in (watches or {}).items():
+            check_mapper(mapper, watched, client=True)
 
         def take(function: Function) -> None:
             self._add(
@@ -164,7 +171,7 @@ class Operator:
                 )
             )
 
-        return Decorator(take)
+        return Decorator(kind, take)
 
     def finalizer(self, kind: type[T] | Form[T], *, name: str = "") -> Decorator[T]:
         """Have a function called before an object of a kind goes: as often as it takes, until it returns.
@@ -182,7 +189,7 @@ class Operator:
             self._check_finalizer(gvk, [each.name for each in self._controllers if each.gvk == gvk])
             self._finalizers[gvk] = (kind, Finalizer(called, function))
 
-        return Decorator(take)
+        return Decorator(kind, take)
 
     @property
     def kinds(self) -> list[GroupVersionKind]:
@@ -343,23 +350,26 @@ def label_value(operator: str, controller: str) -> str:
     return f"{value[:50]}.{hashlib.blake2b(value.encode(), digest_size=6).hexdigest()}"
 
 
+def _options() -> list[str]:
+    """What ``Operator.controller`` takes."""
+    named = inspect.signature(Operator.controller).parameters.values()
+    return [
+        *(each.name for each in named if each.kind is each.KEYWORD_ONLY),
+        *sorted(Options.__optional_keys__),
+    ]
+
+
 def _watch_options() -> frozenset[str]:
     return frozenset(WatchOptions.__optional_keys__)
 
 
 def _with_client(mapper: Mapper, manager: Manager) -> Callable[[Any], Mapped]:
     """The mapper; one that takes two arguments is given the client, whose reads are the cache's."""
-    takes = [
-        each
-        for each in inspect.signature(mapper).parameters.values()
-        if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD) and each.default is each.empty
-    ]
-    if len(takes) < 2:
-        return mapper
-    if not inspect.iscoroutinefunction(mapper):
-        raise TypeError(f"{mapper!r} takes a client, which can only be awaited: write it as `async def`")
+    if not takes_two(mapper):
+        return cast("Callable[[Any], Mapped]", mapper)
+    with_client = cast("Callable[[Any, Client], Awaitable[Iterable[Request]]]", mapper)
 
-    async def ask(obj: Any) -> Any:
-        return await mapper(obj, manager.client)
+    async def ask(obj: Any) -> Iterable[Request]:
+        return await with_client(obj, manager.client)
 
     return ask

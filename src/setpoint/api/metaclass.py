@@ -16,14 +16,17 @@ leaves in their place.  They are read only for their names here, for hundreds of
 from __future__ import annotations
 
 import copy
+import inspect
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from types import NoneType
-from typing import Annotated, Any, ClassVar, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar, get_args, get_origin
 
 from msgspec import NODEFAULT, Struct, StructMeta, field
 
+from setpoint.api.keywords import check_keywords, suggestion
 from setpoint.api.names import Resource
 
 _Meta = TypeVar("_Meta", bound="ModelMeta")
@@ -59,6 +62,8 @@ class ModelMeta(StructMeta):
         rules: Iterable[object] = (),
         **config: Any,
     ) -> _Meta:
+        if not config.keys() <= _STRUCT_OPTIONS:
+            check_keywords(f"class {name}", config, [*_STRUCT_OPTIONS, *_class_keywords(mcls)])
         _default_by_factory(name, namespace)
         if version is not None:
             kind = kind or name
@@ -87,6 +92,35 @@ class ModelMeta(StructMeta):
         if config.get("dict"):
             config.setdefault("gc", True)  # it may hold anything, and msgspec insists
         return super().__new__(mcls, name, bases, namespace, **config)
+
+    if not TYPE_CHECKING:  # a type checker would no longer know the fields
+
+        def __call__(cls, /, *args: Any, **fields: Any) -> Any:  # noqa: N805 - what it makes is an instance
+            """Make an instance; msgspec's errors do not say of which class."""
+            try:
+                return _make(cls, *args, **fields)
+            except TypeError as error:
+                known = cls.__struct_fields__
+                for name in fields:
+                    if name not in known:
+                        raise TypeError(
+                            f"{cls.__name__} has no field {name!r}{suggestion(name, known)}"
+                        ) from None
+                raise TypeError(f"{cls.__name__}: {error}") from error
+
+
+_make = StructMeta.__call__
+# The class keywords of msgspec.Struct.
+_STRUCT_OPTIONS = {
+    *("array_like", "cache_hash", "dict", "eq", "forbid_unknown_fields", "frozen", "gc", "kw_only"),
+    *("omit_defaults", "order", "rename", "repr_omit_defaults", "tag", "tag_field", "weakref"),
+}
+
+
+def _class_keywords(meta: type[ModelMeta]) -> list[str]:
+    """What a class of ours may say of itself, in its first line."""
+    makers = [cls.__new__ for cls in inspect.getmro(meta) if issubclass(cls, ModelMeta)]
+    return [name for each in makers for name in (each.__kwdefaults__ or ())]
 
 
 def words(what: str, given: Iterable[str]) -> tuple[str, ...]:
@@ -139,7 +173,9 @@ def _factory(default: Any) -> Callable[[], Any]:
     if isinstance(default, Struct):
         try:
             if default == type(default)():
-                return type(default)
+                return partial(
+                    _make, type(default)
+                )  # what reads objects makes them, too, and needs no errors
         except TypeError:  # it has fields that must be given
             pass
     elif not isinstance(default, list | dict | set):

@@ -38,6 +38,7 @@ import msgspec
 from msgspec import Struct, StructMeta, field
 
 from setpoint.api.decoders import decoder
+from setpoint.api.keywords import suggestion
 from setpoint.api.metaclass import ModelMeta, bare
 from setpoint.api.names import GroupVersionKind, Key, Resource
 from setpoint.api.patches import carry
@@ -144,7 +145,8 @@ class Object(Model, dict=True):
 
         def __setattr__(self, name: str, value: object) -> None:
             if name not in self.__struct_fields__:
-                raise AttributeError(f"{type(self).__name__} has no field {name!r}")
+                meant = suggestion(name, self.__struct_fields__)
+                raise AttributeError(f"{type(self).__name__} has no field {name!r}{meant}")
             super().__setattr__(name, value)
 
     def __copy__(self) -> Self:

@@ -25,8 +25,7 @@ import inspect
 import logging
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from setpoint.api.forms import Form, Untyped, form_of_object, key_of
 from setpoint.api.model import Object, as_read
@@ -36,6 +35,7 @@ from setpoint.controller.context import Context, Means
 from setpoint.controller.finalizer import add_finalizer, finalizers_of, is_going, read_live, remove_finalizer
 from setpoint.controller.owners import AnyObject, in_metadata
 from setpoint.controller.result import Request, Result, plan
+from setpoint.controller.signatures import CallForm, call_form, unwrap_partial
 from setpoint.controller.status import (
     Target,
     change_between,
@@ -52,7 +52,6 @@ from setpoint.controller.worker import Log, current_look, describe
 from setpoint.errors import DecodeError, NotFound, TerminalError
 
 Function: TypeAlias = Callable[[Any, Any], Any]
-_Sort: TypeAlias = Literal["async generator", "coroutine", "generator", "plain"]
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ class Authored:
         self._finalizer = finalizer
         self._owned = owned
         self._verify = finalizer is not None if verify is None else verify
-        self._sorts: dict[Function, _Sort] = {}
+        self._sorts: dict[Function, CallForm] = {}
         self._log = logging.getLogger(f"setpoint.controller.{means.controller}")
 
     def __repr__(self) -> str:
@@ -180,7 +179,7 @@ class Authored:
         """Call the function, in whichever of its forms, and see to what it declares."""
         sort = self._sorts.get(function)
         if sort is None:
-            sort = self._sorts[function] = _sort(function)
+            sort = self._sorts[function] = call_form(function)
         is_declarative = sort in ("generator", "async generator")
         answer: Any = None
         if sort == "async generator":
@@ -279,22 +278,5 @@ class _Read(NamedTuple):
         return Target(self.form, self.key, self.uid, self.version, stored)
 
 
-def _bare(function: Function) -> Any:
-    """The function itself, behind what was made of it."""
-    while isinstance(function, partial):
-        function = function.func
-    is_plain = inspect.isfunction(function) or inspect.ismethod(function)
-    return function if is_plain else type(function).__call__
-
-
-def _sort(function: Function) -> _Sort:
-    kind = _bare(function)
-    if inspect.isasyncgenfunction(kind):
-        return "async generator"
-    if inspect.iscoroutinefunction(kind):
-        return "coroutine"
-    return "generator" if inspect.isgeneratorfunction(kind) else "plain"
-
-
 def _name(function: Function) -> str:
-    return getattr(_bare(function), "__qualname__", repr(function))
+    return getattr(unwrap_partial(function), "__qualname__", repr(function))

@@ -27,11 +27,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeAlias, TypedDict, TypeVar, Unpack
 
 from setpoint.api.forms import Form, form_of
+from setpoint.api.keywords import check_keywords
 from setpoint.cache.cache import Cache
 from setpoint.controller.controller import Controller
 from setpoint.controller.mapping import Mapped, Mapper, to_itself, to_keys, to_owner
 from setpoint.controller.predicates import Predicate, anything
 from setpoint.controller.result import Reconciler, Request, Result
+from setpoint.controller.signatures import check_mapper
 from setpoint.controller.sources import Kind, KindOptions, Source, Stream, Timer
 from setpoint.metrics import Metrics
 from setpoint.queue.workqueue import LOW_PRIORITY
@@ -104,6 +106,7 @@ class Builder:
 
     def for_(self, kind: type[Any] | Form[Any], **options: Unpack[WatchOptions]) -> Self:
         """``Kind(manager.cache, kind, to_itself)``: the kind whose objects are reconciled, once."""
+        check_keywords("Builder.for_", options, WatchOptions.__optional_keys__)
         if self._form is not None:
             raise ValueError(
                 f"this controller is for {self._form.gvk} already: use watches() for {form_of(kind).gvk}"
@@ -124,6 +127,7 @@ class Builder:
 
         A change of an object leads to its controller, by owner reference; with ``any_owner``, to each owner.
         """
+        check_keywords("Builder.owns", options, ["any_owner", *WatchOptions.__optional_keys__])
         self._sources.append(
             lambda: self._kind(kind, to_owner(self._owner(kind), any_owner=any_owner), options)
         )
@@ -138,6 +142,8 @@ class Builder:
         The mapper says which requests an object concerns; it is asked of the object as it was and as it is,
         and may be ``async``.
         """
+        check_keywords("Builder.watches", options, WatchOptions.__optional_keys__)
+        check_mapper(mapper, kind)
         self._sources.append(lambda: self._kind(kind, to_keys(kind, mapper), options))
         self.watched.append(form_of(kind))
         return self
@@ -165,6 +171,7 @@ class Builder:
 
     def with_options(self, **options: Unpack[ControllerOptions]) -> Self:
         """``Controller(…, workers=…, timeout=…)``."""
+        check_keywords("Builder.with_options", options, ControllerOptions.__optional_keys__)
         self._options |= options
         return self
 
