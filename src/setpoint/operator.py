@@ -198,12 +198,11 @@ class Operator:
 
     def crds(self) -> list[dict[str, Any]]:
         """The CustomResourceDefinitions of its kinds, in wire form; of those that are Python classes."""
-        kinds = [each.kind for each in self._controllers] + [kind for kind, _ in self._finalizers.values()]
-        versions: dict[tuple[str, str], list[type[CustomResource]]] = {}
-        for kind in dict.fromkeys(kinds):
-            if isinstance(kind, type) and issubclass(kind, CustomResource):
-                versions.setdefault((kind.gvk.group, kind.gvk.kind), []).append(kind)
-        return [crd_of(*classes) for classes in versions.values()]
+        return crds_of([self])
+
+    def classes(self) -> list[Kind]:
+        """The kinds that it has controllers and clean-ups for, as they were given."""
+        return [each.kind for each in self._controllers] + [kind for kind, _ in self._finalizers.values()]
 
     def rules(self) -> list[dict[str, Any]]:
         """The RBAC rules that what it declares needs, as the ``rules`` of a ClusterRole, in wire form.
@@ -340,6 +339,15 @@ def _build(described: _Controller, manager: Manager) -> Builder:
 
 async def _send_nothing(request: HttpRequest) -> Response:
     raise RuntimeError(f"{request.method} {request.target}: this manager only describes, and never runs")
+
+
+def crds_of(operators: Iterable[Operator]) -> list[dict[str, Any]]:
+    """The CustomResourceDefinitions of several operators: one for each kind, with all of its versions."""
+    versions: dict[tuple[str, str], list[type[CustomResource]]] = {}
+    for kind in dict.fromkeys(kind for operator in operators for kind in operator.classes()):
+        if isinstance(kind, type) and issubclass(kind, CustomResource):
+            versions.setdefault((kind.gvk.group, kind.gvk.kind), []).append(kind)
+    return [crd_of(*classes) for classes in versions.values()]
 
 
 def label_value(operator: str, controller: str) -> str:

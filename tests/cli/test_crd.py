@@ -50,6 +50,30 @@ def test_several_kinds_are_several_documents(tmp_path: Path) -> None:
     assert [each["spec"]["names"]["kind"] for each in documents] == ["Cat", "Dog"]
 
 
+SHARED = (
+    TWO
+    + """
+other = Operator("vet")
+
+@other.controller(Cat)
+async def heal(cat: Cat, ctx: Context) -> None: ...
+
+class OlderCat(CustomResource, group="demo.setpoint.dev", version="v1beta1", kind="Cat", storage=False):
+    spec: Spec = Spec()
+
+@other.controller(OlderCat, name="older")
+async def heal_older(cat: OlderCat, ctx: Context) -> None: ...
+"""
+)
+
+
+def test_a_kind_that_two_operators_share_is_printed_once_with_all_of_its_versions(tmp_path: Path) -> None:
+    (tmp_path / "pets.py").write_text(SHARED)
+    documents = yaml.load_all(crd(tmp_path / "pets.py").output)
+    assert [each["spec"]["names"]["kind"] for each in documents] == ["Cat", "Dog"]
+    assert [each["name"] for each in documents[0]["spec"]["versions"]] == ["v1", "v1beta1"]
+
+
 def test_an_operator_of_kinds_that_are_no_classes_has_none(tmp_path: Path) -> None:
     (tmp_path / "plain.py").write_text(
         "from setpoint import Operator, untyped\n"

@@ -55,8 +55,10 @@ class Loaded:
         return frozenset({self.path, *(file for each in self.modules.values() if (file := _file(each)))})
 
     def crds(self) -> list[dict[str, Any]]:
-        """The CustomResourceDefinitions of its kinds."""
-        return [crd for operator in self.operators for crd in operator.crds()]
+        """The CustomResourceDefinitions of its kinds; of one that several operators share, once."""
+        from setpoint.operator import crds_of  # noqa: PLC0415 - --help and completion need none of it
+
+        return crds_of(self.operators)
 
 
 def load(path: Path, before: Loaded | None = None) -> Loaded:

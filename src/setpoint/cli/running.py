@@ -24,7 +24,7 @@ from setpoint.client.client import Client, ignore_not_found
 from setpoint.errors import DeadlineExceeded, Invalid, SetpointError
 from setpoint.kube.apiextensions.v1 import CustomResourceDefinition
 from setpoint.manager.manager import Manager
-from setpoint.operator import Operator
+from setpoint.operator import Operator, crds_of
 
 ESTABLISH_TIMEOUT = 30.0
 EXIT_TIMEOUT = 5.0
@@ -38,7 +38,7 @@ async def operate(
 ) -> None:
     """Run a manager until a signal ends it."""
     async with client:
-        await (install if install_crds else _miss)(client, [crd for each in operators for crd in each.crds()])
+        await (install if install_crds else _miss)(client, crds_of(operators))
         names = ", ".join(controller.name for controller in manager.controllers)
         log.info("%s runs on %s; controllers: %s", manager.name, client.config.server, names)
         try:
