@@ -22,6 +22,7 @@ What read-your-writes adds to this is in ``consistency.py``.
 from __future__ import annotations
 
 import asyncio
+import builtins
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -51,7 +52,6 @@ T = TypeVar("T")
 Labels: TypeAlias = str | Mapping[str, str] | LabelSelection
 Fields: TypeAlias = str | Mapping[str, str] | FieldSelection
 Indexes: TypeAlias = Iterable[str] | Mapping[str, Callable[[T], Iterable[str]] | FromMetadata]
-_List: TypeAlias = list
 
 _SECRET = GroupVersionKind("", "v1", "Secret")
 
@@ -82,7 +82,7 @@ class Cache:
         self._namespaces = None if namespaces is None else tuple(namespaces)
         self._undeclared = undeclared
         self._sync_timeout = sync_timeout
-        self._informers: dict[GroupVersionKind, _List[Informer]] = {}
+        self._informers: dict[GroupVersionKind, builtins.list[Informer]] = {}
         self._holders: dict[Informer, int] = {}
         self._indexes: dict[tuple[GroupVersionKind, bool], dict[str, Callable[[], Index]]] = {}
         self._tasks: asyncio.TaskGroup | None = None
@@ -134,7 +134,7 @@ class Cache:
         """How often the server's past was replaced, as by an etcd restored from a backup."""
         return self._shared.history.count
 
-    def stats(self) -> _List[Stats]:
+    def stats(self) -> builtins.list[Stats]:
         """What each watch has brought, and how it is."""
         return [informer.stats() for informer in self._holders]
 
@@ -257,7 +257,7 @@ class Cache:
         fields: Fields | None = None,
         owner: str | None = None,
         index: Mapping[str, str] | None = None,
-    ) -> _List[T]:
+    ) -> builtins.list[T]:
         """The objects of a kind, by namespace and name; without a namespace, of all that are declared.
 
         ``fields`` may be any path to a field, ``owner`` is the uid of one, ``index`` names one and a value.
@@ -267,12 +267,12 @@ class Cache:
         held = await self.snapshots(form, query)
         return decode_all(form.decode, (each.data for each in held))
 
-    async def snapshots(self, form: Form[Any], query: Query) -> _List[Snapshot]:
+    async def snapshots(self, form: Form[Any], query: Query) -> builtins.list[Snapshot]:
         """What a query means, as it is held: to look at, and never to change."""
         informers = await self._synced(form, query.namespace)
         return await self.list_live(form, query) if informers is None else select(informers, query)
 
-    def at_once(self, form: Form[Any], namespace: str) -> _List[Informer]:
+    def at_once(self, form: Form[Any], namespace: str) -> builtins.list[Informer]:
         """The watches to read from, if nothing need be waited for; else none."""
         informers = self.informers(form, namespace)
         if self._is_closed or not all(each.is_synced for each in informers):
@@ -293,7 +293,7 @@ class Cache:
             raise ValueError(f"{resource.gvk} belongs to no namespace: leave namespace={namespace!r} out")
         return Key("", name)
 
-    def informers(self, form: Form[Any], namespace: str = "") -> _List[Informer]:
+    def informers(self, form: Form[Any], namespace: str = "") -> builtins.list[Informer]:
         """The watches that bring what a read of this form and namespace needs; none: it must be live."""
         with_data = not isinstance(form, MetadataOnly)
         declared = self._informers.get(form.gvk, ())
@@ -308,7 +308,7 @@ class Cache:
         whole = [each for each in able if each.scope.is_whole and each.scope.namespace in ("", namespace)]
         return [min(whole, key=_preference)] if whole else able
 
-    def holds(self, gvk: GroupVersionKind) -> _List[Informer]:
+    def holds(self, gvk: GroupVersionKind) -> builtins.list[Informer]:
         """Every watch of a kind."""
         return [*self._informers.get(gvk, ())]
 
@@ -356,7 +356,7 @@ class Cache:
             raise ValueError(f"{form.gvk} has no index {name!r}; declare it with indexes=[{name!r}]")
         return known[name]()
 
-    async def _synced(self, form: Form[Any], namespace: str) -> _List[Informer] | None:
+    async def _synced(self, form: Form[Any], namespace: str) -> builtins.list[Informer] | None:
         """The watches to read from, once they have brought everything; None: the read must be live."""
         if self._is_closed:
             raise RuntimeError(f"read {form.gvk}: the cache is closed")
@@ -411,7 +411,7 @@ def query_of(
     )
 
 
-def select(informers: Collection[Informer], query: Query) -> _List[Snapshot]:
+def select(informers: Collection[Informer], query: Query) -> list[Snapshot]:
     """What a query means, from all of these; what several of them hold, as the furthest of them has it."""
     for informer in informers:
         if informer.scope.metadata_only:

@@ -14,8 +14,9 @@ What counts as seen is decided in ``writes.py``.  The controller's ``ctx`` reads
 from __future__ import annotations
 
 import asyncio
+import builtins
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 from setpoint.api.decoders import decode_all
 from setpoint.api.forms import Form, form_of, metadata_only
@@ -30,7 +31,6 @@ from setpoint.errors import NotFound
 from setpoint.metrics import ControllerMetrics
 
 T = TypeVar("T")
-_List: TypeAlias = list
 
 MOST_ASKED = 10  # objects that are asked about one by one; of more, a list is cheaper
 PATIENCE = 5.0  # a watch is late by milliseconds; one that is late by seconds is better not waited for
@@ -142,14 +142,14 @@ class CachedReader:
         fields: Fields | None = None,
         owner: str | None = None,
         index: Mapping[str, str] | None = None,
-    ) -> _List[T]:
+    ) -> builtins.list[T]:
         """The objects of a kind, none older than our own last write to it."""
         form = form_of(kind)
         query = query_of(namespace, labels, fields, owner, index)
         held = await self.snapshots(form, query)
         return decode_all(form.decode, (each.data for each in held))
 
-    async def snapshots(self, form: Form[Any], query: Query) -> _List[Snapshot]:
+    async def snapshots(self, form: Form[Any], query: Query) -> builtins.list[Snapshot]:
         """What a query means, as the cache holds it: to look at, and never to change."""
         doubted = self._doubted(form, query.namespace)
         is_known = len(doubted) <= MOST_ASKED and not self._is_unknown(form, query.namespace)
@@ -183,7 +183,7 @@ class CachedReader:
         if not all(_has_seen(each, key, write) for each in informers):
             await self._wait(informers, gvk, [key])
 
-    def _at_once(self, form: Form[Any], key: Key) -> _List[Informer]:
+    def _at_once(self, form: Form[Any], key: Key) -> builtins.list[Informer]:
         """The watches to read an object from, if they have all that we wrote; as nearly always."""
         gvk, writes = form.gvk, self.writes
         if writes.unknown_until(gvk) is not None or writes.floor(gvk):
@@ -208,13 +208,13 @@ class CachedReader:
             await self._list_live(metadata_only(form), Query(namespace))
         return self._is_unknown(form, namespace)
 
-    async def _list_live(self, form: Form[Any], query: Query) -> _List[Snapshot]:
+    async def _list_live(self, form: Form[Any], query: Query) -> builtins.list[Snapshot]:
         asked_at = _now()
         found = await self.cache.list_live(form, query)
         self.writes.listed_live(form.gvk, found.resource_version, at=asked_at)
         return found
 
-    def _doubted(self, form: Form[Any], namespace: str) -> _List[Key]:
+    def _doubted(self, form: Form[Any], namespace: str) -> builtins.list[Key]:
         """The objects of which only the server knows how they are."""
         return [
             key
@@ -222,7 +222,7 @@ class CachedReader:
             if write.is_in_doubt(_now()) and self.cache.informers(form, key.namespace)
         ]
 
-    async def _ask(self, form: Form[Any], keys: _List[Key]) -> None:
+    async def _ask(self, form: Form[Any], keys: builtins.list[Key]) -> None:
         """Ask the server about these."""
         for key in keys:
             await ignore_not_found(self._get_live(metadata_only(form), key))
@@ -242,7 +242,7 @@ class CachedReader:
         self,
         informers: Collection[Informer],
         gvk: GroupVersionKind,
-        keys: _List[Key],
+        keys: builtins.list[Key],
         timeout: float | None = None,
     ) -> bool:
         """Wait until all these watches have brought our writes to these objects; False if they are late."""
@@ -262,7 +262,7 @@ class CachedReader:
                 self.writes.seen(gvk, key)
         return True
 
-    async def _wait_for(self, late: _List[Unseen], timeout: float) -> bool:
+    async def _wait_for(self, late: builtins.list[Unseen], timeout: float) -> bool:
         began, in_time = _now(), True
         for unseen in late:
             left = began + timeout - _now()

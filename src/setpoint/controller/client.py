@@ -14,6 +14,7 @@ What a write did is read from its call and answer by ``effects_of``, which is pu
 from __future__ import annotations
 
 import asyncio
+import builtins
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, NamedTuple, NoReturn, Self, TypeAlias, TypeVar, Unpack
@@ -31,7 +32,6 @@ from setpoint.controller.worker import Written, current_look
 from setpoint.errors import ApiError, DeadlineExceeded
 
 T = TypeVar("T")
-_List: TypeAlias = list
 
 
 # ---- what a write did ------------------------------------------------------------------------------
@@ -63,7 +63,7 @@ class Unclear(NamedTuple):
 Effect: TypeAlias = Wrote | Deleted | Unclear
 
 
-def effects_of(call: Call, body: bytes | None) -> _List[Effect]:
+def effects_of(call: Call, body: bytes | None) -> list[Effect]:
     """What a write did, by its answer; None: no answer came."""
     if call.key is None or call.subresource == "token" or _is_dry_run(call):
         return []
@@ -259,7 +259,7 @@ class ReconcileClient(Client):
                 **select,
             )
 
-        async def read() -> _List[T]:
+        async def read() -> builtins.list[T]:
             reading = self._reader().list(kind, owner=owner, index=index, **select)
             if timeout is None:
                 return await reading
@@ -274,7 +274,7 @@ class ReconcileClient(Client):
         owner: str | None = None,
         index: Mapping[str, str] | None = None,
         **select: Unpack[SelectOptions],
-    ) -> _List[Snapshot]:
+    ) -> builtins.list[Snapshot]:
         """What ``list`` gives, as the cache holds it: bytes, and the metadata to look at.  Never change it.
 
         For whoever reads many objects of which few have changed, and keeps what the others say.
@@ -288,11 +288,11 @@ class _Cached(Listing[T]):
 
     __slots__ = ("_read",)
 
-    def __init__(self, read: Callable[[], Awaitable[_List[T]]]) -> None:
+    def __init__(self, read: Callable[[], Awaitable[builtins.list[T]]]) -> None:
         super().__init__(_no_page, _no_object)
         self._read = read
 
-    async def pages(self) -> AsyncIterator[_List[T]]:
+    async def pages(self) -> AsyncIterator[builtins.list[T]]:
         yield await self._read()
 
     async def _all(self) -> Objects[T]:

@@ -19,6 +19,7 @@ For plain functions, which run in threads, ``sync_context.py`` has the same word
 from __future__ import annotations
 
 import asyncio
+import builtins
 import copy
 import logging
 from collections.abc import Callable
@@ -74,7 +75,6 @@ T = TypeVar("T")
 ModelT = TypeVar("ModelT", bound=Object)
 ObjectT = TypeVar("ObjectT", bound=AnyObject)
 RawObject: TypeAlias = dict[str, Any]
-_List: TypeAlias = list
 
 LABEL = "setpoint.dev/controller"  # of whatever was applied: by which controller
 _SECRET = GroupVersionKind("", "v1", "Secret")
@@ -174,7 +174,7 @@ class Context:
 
     async def list(
         self, kind: type[T] | Form[T], *, owned: bool = False, **select: Unpack[SelectOptions]
-    ) -> _List[T]:
+    ) -> builtins.list[T]:
         """The objects of a kind in this namespace, or with ``owned`` those that belong to this object.
 
         For other namespaces, or all of them, use ``client.list``.
@@ -217,7 +217,7 @@ class Context:
         ):
             return form.decode(held.data)
         live: RawObject | None = None
-        paths: _List[Path] = [()]
+        paths: builtins.list[Path] = [()]
         if held is not None:
             live = Untyped(form.gvk, resource).decode(held.data)
             if owned:
@@ -239,7 +239,9 @@ class Context:
             self._note(form.gvk, key, dict.fromkeys(written, digest(intent)), lambda: live)
         return form.decode(answer.data)
 
-    def _changes(self, place: Place, intent: RawObject, live: RawObject, held: Snapshot) -> _List[Path]:
+    def _changes(
+        self, place: Place, intent: RawObject, live: RawObject, held: Snapshot
+    ) -> builtins.list[Path]:
         """What an apply would change; nothing, too, if this is what came of the last one."""
         if self._means.settled.is_result(place, intent, held, now=_now()):
             return []

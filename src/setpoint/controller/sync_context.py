@@ -6,10 +6,11 @@ work, and waits in the thread; what it raises is raised here.  When the reconcil
 
 from __future__ import annotations
 
+import builtins
 import logging
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any, TypeAlias, TypeVar, Unpack, overload
+from typing import Any, TypeVar, Unpack, overload
 
 from setpoint.api.forms import Form
 from setpoint.api.model import Object
@@ -26,7 +27,6 @@ from setpoint.controller.threads import Hop
 T = TypeVar("T")
 ModelT = TypeVar("ModelT", bound=Object)
 ObjectT = TypeVar("ObjectT", bound=AnyObject)
-_List: TypeAlias = list
 
 
 class SyncContext:
@@ -63,7 +63,7 @@ class SyncContext:
 
     def list(
         self, kind: type[T] | Form[T], *, owned: bool = False, **select: Unpack[SelectOptions]
-    ) -> _List[T]:
+    ) -> builtins.list[T]:
         return self._hop.wait(self._context.list(kind, owned=owned, **select))
 
     @overload

@@ -39,7 +39,7 @@ _TOLD: Final = {
     "o": "octal clause can only be used on integers, was given",
 }
 _NUMBER: Final = ("int", "uint")
-TAKEN: Final = {
+TAKEN: Final[dict[str, frozenset[str]]] = {
     "s": frozenset({
         "list", "map", *_NUMBER, "double", "bool", "string", "timestamp", "bytes", "duration", "type", "null",
     }),
