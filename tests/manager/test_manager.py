@@ -398,6 +398,34 @@ async def test_a_standby_is_ready() -> None:
         async with second:
             assert second.probes.ready["controllers"]() is None
             assert second.probes.ready["caches"]() is None
+            assert second.probes.ready["leader-election"]() is None
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "POST"])
+async def test_a_replica_that_may_not_have_the_lease_is_not_ready_and_says_what_to_grant(method: str) -> None:
+    world = World()
+    if method == "POST":
+        world.leases = Shelf()
+    may_lead = False
+
+    async def transport(request: HttpRequest) -> Reply:
+        if "/leases" in request.target and request.method == method and not may_lead:
+            return status(403, "Forbidden", "leases is forbidden: no")
+        return await world(request)
+
+    manager = Manager(client=Client(transport=transport), leader_election=ELECTION)
+    ready = manager.probes.ready["leader-election"]
+    async with manager:
+        await eventually(lambda: ready() is not None)
+        assert 'resources: ["leases"], verbs: [get, create, update, watch]' in str(ready())
+        may_lead = True
+        await eventually(lambda: ready() is None)
+        await eventually(lambda: manager.is_leading)
+        assert ready() is None
+
+
+async def test_a_replica_without_an_election_has_no_check_of_it() -> None:
+    assert "leader-election" not in World().manager().probes.ready
 
 
 async def test_a_manager_that_starts_is_not_ready_and_names_what_it_waits_for() -> None:

@@ -4,7 +4,8 @@
 2. No request lasts longer than the time for which we may count on the lease.
 3. While another leads the lease is watched, so that it is taken at once when it is given back.  Where that
    is not permitted, or does not work, the looks every ``retry_period`` do.
-4. After ``stop`` the lease is given back, so that another need not wait until it runs out.  That is for when
+4. Where the server refuses to let us read or write the lease, ``problem`` says so and what to grant.
+5. After ``stop`` the lease is given back, so that another need not wait until it runs out.  That is for when
    the work has ended; ``abandon`` first where it has not, and the lease runs out by itself.
 
 What to do and what to make of it is decided in ``lease_state.py``; who else may know is in ``epoch.py``.
@@ -36,6 +37,7 @@ from setpoint.errors import (
     NotFound,
     ServerError,
     SetpointError,
+    Unauthorized,
 )
 from setpoint.kube.coordination.v1 import Lease
 from setpoint.manager.epoch import Epoch, SteadyClock
@@ -99,6 +101,7 @@ class Election:
         self._is_stopping = False
         self._is_abandoned = False
         self._said = ""
+        self.problem: str | None = None  # why the server refuses us the lease; for readiness
 
     def __repr__(self) -> str:
         return f"<Election by lease {self.key}: {type(self.state).__name__.lower()}>"
@@ -275,7 +278,7 @@ class Election:
     def _hear(self, heard: Heard) -> None:
         jitter = random.random()  # noqa: S311 - no secret
         if not isinstance(heard, Failed):
-            self._said = ""
+            self._said, self.problem = "", None
         if isinstance(heard, Written) and heard.attempt.record.is_unheld:
             log.info("created lease %s: nobody leads for %d s", self.key, self.settings.lease_duration)
         self._become(advance(self.state, heard, self.settings, now=self._now(), jitter=jitter))
@@ -303,6 +306,9 @@ class Election:
             rule = f"; add to the rules of a Role in namespace {self.key.namespace}: " + rbac_rule(
                 "coordination.k8s.io", "leases", ("get", "create", "update", "watch")
             )
+        # Out of reach it may come back by itself; what is refused somebody must grant.
+        is_refused = isinstance(error, Forbidden | Unauthorized | NotFound)
+        self.problem = f"{error}{rule}" if is_refused else None
         said = f"{verb}: {type(error).__name__}"
         if said != self._said:
             self._said = said

@@ -130,6 +130,8 @@ class Manager:
         )
         self.probes.health["workers"] = self._ended_workers
         self.probes.ready |= {"caches": self._unsynced_caches, "controllers": self._idle_controllers}
+        if self.election:
+            self.probes.ready["leader-election"] = self._refused_election
         self._tasks: asyncio.TaskGroup | None = None  # of the block, where it is used as one
         if self.probes.is_wanted:
             self.add(self.probes)
@@ -273,6 +275,10 @@ class Manager:
             f"{each.name}: {'; '.join(each.ended_workers)}" for each in self.controllers if each.ended_workers
         ]
         return "; ".join(wrong) if wrong and not lifecycle.is_stopping else None
+
+    def _refused_election(self) -> str | None:
+        """Why nobody here can ever lead; a replica that stands by could."""
+        return None if self.election is None else self.election.problem
 
     def _unsynced_caches(self) -> str | None:
         late = [each for each in self.cache.stats() if not each.is_synced]
