@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import sys
 import threading
 from pathlib import Path
@@ -12,7 +14,16 @@ from click.testing import CliRunner, Result
 
 from setpoint.cli.loading import load
 from setpoint.cli.main import main
-from setpoint.cli.running import run_to_the_end
+from setpoint.cli.running import operate, run_to_the_end
+from setpoint.client.client import Client
+from setpoint.client.config import Config
+from setpoint.controller.context import Context
+from setpoint.errors import ConnectionFailed
+from setpoint.manager.manager import Manager
+from setpoint.net.transport import Request
+from setpoint.operator import Operator
+from tests.controller.cluster import Cluster, Parent, until
+from tests.peer import Reply
 
 KUBECONFIG = """
 apiVersion: v1
@@ -145,3 +156,32 @@ def test_where_nothing_hangs_the_process_goes_on() -> None:
 def test_errors_of_the_file_are_clicks_own() -> None:
     with pytest.raises(click.ClickException):
         load(Path("none.py"))
+
+
+@pytest.mark.virtual_time
+async def test_it_says_where_it_runs_once_the_server_has_answered(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    server, is_down, asked = Cluster(), True, 0
+    operator = Operator("op")
+
+    @operator.controller(Parent)
+    async def reconcile(parent: Parent, ctx: Context) -> None: ...
+
+    async def transport(request: Request) -> Reply:
+        nonlocal asked
+        asked += 1
+        if is_down:
+            raise ConnectionFailed("connect", "refused")
+        return await server(request)
+
+    client = Client(Config(server="https://there", namespace="shop"), transport=transport)
+    manager = Manager(client=client, name="op")
+    operator.add_to(manager)
+    running = asyncio.create_task(operate(client, manager, [operator], install_crds=False))
+    await until(lambda: asked > 5)
+    assert "op connects to https://there" in caplog.text
+    assert "runs on" not in caplog.text
+    is_down = False
+    await until(lambda: "op runs on https://there; controllers: parent" in caplog.text)
+    manager.stop()
+    await running

@@ -17,7 +17,7 @@ from setpoint.client.client import Client
 from setpoint.client.config import Config
 from setpoint.controller.builder import builder
 from setpoint.controller.result import Request, Result
-from setpoint.errors import LeadershipLost
+from setpoint.errors import ConnectionFailed, LeadershipLost
 from setpoint.manager.lease_state import LeaderElection
 from setpoint.manager.manager import Manager
 from setpoint.net.transport import Request as HttpRequest
@@ -426,6 +426,28 @@ async def test_a_replica_that_may_not_have_the_lease_is_not_ready_and_says_what_
 
 async def test_a_replica_without_an_election_has_no_check_of_it() -> None:
     assert "leader-election" not in World().manager().probes.ready
+
+
+async def test_it_is_connected_when_the_server_has_answered_and_not_refused() -> None:
+    world, down = World(), True
+
+    async def transport(request: HttpRequest) -> Reply:
+        if down:
+            raise ConnectionFailed("connect", "refused")
+        return await world(request)
+
+    async def reconcile(_: Request) -> None: ...
+
+    manager = Manager(client=Client(transport=transport))
+    reconciled_by(manager, reconcile)
+    waiting = asyncio.create_task(manager.wait_connected())
+    running = asyncio.create_task(manager.run())
+    await asyncio.sleep(30)
+    assert not waiting.done()
+    down = False
+    await waiting
+    manager.stop()
+    await running
 
 
 async def test_a_manager_that_starts_is_not_ready_and_names_what_it_waits_for() -> None:

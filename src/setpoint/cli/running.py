@@ -38,14 +38,23 @@ async def operate(
 ) -> None:
     """Run a manager until a signal ends it."""
     async with client:
+        log.info("%s connects to %s", manager.name, client.config.server)
         await (install if install_crds else _miss)(client, crds_of(operators))
-        names = ", ".join(controller.name for controller in manager.controllers)
-        log.info("%s runs on %s; controllers: %s", manager.name, client.config.server, names)
+        announcing = asyncio.create_task(_announce(manager, client.config.server))
         try:
             await manager.run(handle_signals=True)
         except ExceptionGroup as group:
             raise click.ClickException("; ".join(str(error) for error in group.exceptions)) from group
+        finally:
+            announcing.cancel()
         log.info("%s has ended in order", manager.name)
+
+
+async def _announce(manager: Manager, server: str) -> None:
+    """Log where it runs, once the server has answered."""
+    await manager.wait_connected()
+    names = ", ".join(controller.name for controller in manager.controllers)
+    log.info("%s runs on %s; controllers: %s", manager.name, server, names)
 
 
 # Definitions.

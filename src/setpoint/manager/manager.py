@@ -103,7 +103,8 @@ class Manager:
         uncounted = Client(config, field_manager=name) if client is None else client
         self._own_client = uncounted if client is None else None
         host = urlsplit(uncounted.config.server).netloc
-        self.plain_client: Final = uncounted.through(partial(_counted, self.metrics, host))
+        self._connected = asyncio.Event()
+        self.plain_client: Final = uncounted.through(partial(_counted, self.metrics, host, self._connected))
         self.journal: Final = Journal()
         self.tracing: Final = Tracing()
         self.cache: Final = Cache(
@@ -228,6 +229,10 @@ class Manager:
         """Wait until all is ready that need not be elected first, or all is being stopped."""
         await self._supervisor.wait_started()
 
+    async def wait_connected(self) -> None:
+        """Wait until the API server has answered a request, and did not refuse it."""
+        await self._connected.wait()
+
     async def __aenter__(self) -> Self:
         """Run everything beside the block, which begins as ``wait_started`` ends.
 
@@ -323,8 +328,8 @@ class _CacheRunner:
             await asyncio.sleep(_LOOK_EVERY)
 
 
-def _counted(metrics: Metrics, host: str, transport: Transport) -> Transport:
-    """The transport, which counts what passes through it."""
+def _counted(metrics: Metrics, host: str, connected: asyncio.Event, transport: Transport) -> Transport:
+    """The transport, which counts what passes through it, and notes the first success."""
 
     async def count(request: Request) -> Response:
         try:
@@ -333,6 +338,8 @@ def _counted(metrics: Metrics, host: str, transport: Transport) -> Transport:
             metrics.request(method=request.method, host=host, code="<error>")
             raise
         metrics.request(method=request.method, host=host, code=str(response.status))
+        if response.status < 400:
+            connected.set()
         return response
 
     return count
