@@ -63,7 +63,7 @@ WANT_KUBE := sync reconcile startup restart steady growth server controller
 bench: setup $(if $(ONLY),$(if $(filter $(WANT_KUBE),$(ONLY)),kube),kube)  ## speed and memory beside Go, Rust and Python peers, in the same run (one of them: ONLY=sync)
 	$(BIN)/python -m bench $(ONLY)
 
-wheel: setup  ## build the wheel, install it somewhere fresh, and run the tests against it
+wheel: setup  ## build the wheel, install it somewhere fresh, run the tests against it, and keep it in dist/
 	.ci/wheel
 
 models: setup kube  ## regenerate src/setpoint/kube from the real kube-apiserver
