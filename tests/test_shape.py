@@ -129,6 +129,7 @@ PURE = (
     "controller/tracebacks.py",
     "errors.py",
     "kube/",
+    "manager/blocked_loop.py",
     "manager/lease_state.py",
     "manager/lifecycle.py",
     "net/answering.py",

@@ -146,6 +146,44 @@ running.run_to_the_end(main())
     assert ended.returncode == 1
 
 
+BLOCKING = """
+import time
+from setpoint import untyped
+from setpoint.operator import Operator
+
+operator = Operator("shop-operator")
+
+async def keys():
+    wait_for_a_database()
+    yield
+
+def wait_for_a_database():
+    time.sleep(60)
+
+@operator.controller(untyped("v1", "ConfigMap"), build=lambda builder, manager: builder.streams(keys))
+async def reconcile(config, ctx):
+    pass
+"""
+
+
+def test_a_blocked_event_loop_is_logged_with_its_stack(tmp_path: Path) -> None:
+    import subprocess
+
+    operator, kubeconfig = written(tmp_path, BLOCKING), written(tmp_path, KUBECONFIG, "kubeconfig")
+    command = [sys.executable, "-m", "setpoint.cli.main", "run", str(operator)]
+    command += ["--kubeconfig", str(kubeconfig)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        give_up = threading.Timer(60, process.kill)
+        give_up.start()
+        assert process.stderr is not None
+        lines: list[str] = []
+        while not any("in wait_for_a_database" in line for line in lines) and process.poll() is None:
+            lines.append(process.stderr.readline())
+        give_up.cancel()
+        process.kill()
+    assert any("the event loop has been blocked for" in line for line in lines), lines
+
+
 def test_where_nothing_hangs_the_process_goes_on() -> None:
     async def main() -> None: ...
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from setpoint.errors import ConfigError
-from setpoint.manager.probes import Probes, Verdict, judge, parse_address
+from setpoint.manager.probes import REPORT_AFTER, STUCK_AFTER, Probes, Verdict, judge, parse_address
 from setpoint.metrics import Metrics
 from setpoint.net.listen import Address
 
@@ -189,6 +189,35 @@ async def test_a_stuck_event_loop_fails_liveness_and_the_log_says_where(
         async with asyncio.timeout(30):
             while (await get(probes.health_at, "/healthz"))[0] != 200:
                 pass
+
+
+async def test_a_blocked_event_loop_is_logged_with_its_stack_long_before_it_fails_liveness(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with running(report_after=0.05, stuck_after=300) as probes:
+
+        def block_the_loop() -> None:
+            until(lambda: "block_the_loop" in caplog.text)
+
+        block_the_loop()
+        assert "the event loop has been blocked for" in caplog.text
+        assert (await get(probes.health_at, "/healthz"))[0] == 200
+
+
+async def test_a_blocked_event_loop_is_logged_where_nothing_is_served_too(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with running(health_address="", report_after=0.05) as probes:
+        assert probes.health_at is None
+
+        def block_the_loop() -> None:
+            until(lambda: "block_the_loop" in caplog.text)
+
+        block_the_loop()
+
+
+def test_it_is_logged_after_a_second_unless_told() -> None:
+    assert (REPORT_AFTER, STUCK_AFTER) == (1.0, 10.0)
 
 
 def until(condition: Callable[[], Any]) -> None:

@@ -117,6 +117,8 @@ def run(
             graceful_shutdown=GRACEFUL_SHUTDOWN if graceful_shutdown is None else graceful_shutdown,
             why_socket=True,
         )
+        if not manager.probes.is_wanted:
+            manager.add(manager.probes)  # it serves nothing, and logs where the loop is blocked
         for each in operators:
             each.add_to(manager)
     except ValueError as error:  # a wrong address, two controllers of one name

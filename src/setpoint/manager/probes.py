@@ -1,7 +1,8 @@
 """Answers those who ask from outside how this process is: /healthz, /readyz, /metrics.
 
 1. They are answered in a thread of its own, so that a stuck event loop is told of and not suffered: when the
-   loop has not turned for ``STUCK_AFTER`` seconds, /healthz fails, and the log says where it is stuck.
+   loop has not turned for ``REPORT_AFTER`` seconds, the log says where it is blocked (``blocked_loop.py``);
+   after ``STUCK_AFTER`` seconds /healthz fails.
 2. /readyz fails while anything is not as it should be, and names it; ``?verbose`` also names what is well.
    Each check can be asked for alone (/readyz/NAME) or left out (``?exclude=NAME``), as in Kubernetes.
 3. Checks and metrics are read in the event loop whose state they are about, never beside it.
@@ -29,6 +30,7 @@ from typing import TypeAlias, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
 from setpoint.errors import ConfigError
+from setpoint.manager.blocked_loop import BlockedLoop
 from setpoint.manager.lifecycle import Group
 from setpoint.manager.visitors import Visitors
 from setpoint.metrics import Metrics
@@ -38,6 +40,7 @@ from setpoint.net.transport import Request
 T = TypeVar("T")
 Check: TypeAlias = Callable[[], str | None]  # what is wrong, in a few words; None: nothing
 
+REPORT_AFTER = 1.0
 STUCK_AFTER = 10.0
 LOOP_NAME = "event-loop"
 _CHECK_TIMEOUT = 0.8  # a kubelet waits for a second
@@ -107,6 +110,7 @@ class Probes:
         metrics_address: str = "",
         visitors: Visitors | None = None,
         certificate: str | Path | None = None,
+        report_after: float = REPORT_AFTER,
         stuck_after: float = STUCK_AFTER,
     ) -> None:
         """With ``visitors`` metrics are secured; ``certificate`` is a folder with tls.crt and tls.key."""
@@ -130,6 +134,8 @@ class Probes:
         self._certificate = None if certificate is None else Path(certificate)
         self._metrics = metrics
         self._stuck_after = stuck_after
+        self._report_after = min(report_after, stuck_after)
+        self._beat_every = self._report_after / 4
         self._beat_at = 0.0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread_id = 0
@@ -169,7 +175,7 @@ class Probes:
                 )
             while True:
                 self._beat()
-                await asyncio.sleep(self._stuck_after / 10)
+                await asyncio.sleep(self._beat_every)
         finally:
             began.add_done_callback(_stop)
             with suppress(TimeoutError):
@@ -339,17 +345,18 @@ class Probes:
         return f"the event loop has been stuck for {seconds:.1f} s" if seconds > self._stuck_after else ""
 
     async def _watch(self) -> None:
-        """Say in the log where the loop is stuck, once each time."""
-        was_stuck = False
+        """Say in the log where the loop is blocked."""
+        blocked = BlockedLoop(self._report_after, self._stuck_after)
         while True:
-            await asyncio.sleep(self._stuck_after / 10)
-            if (stuck := self._stuck()) and not was_stuck:
-                frame = sys._current_frames().get(self._thread_id)  # noqa: SLF001 - its documented name
-                where = "".join(traceback.format_stack(frame)) if frame else "nowhere"
-                log.error("%s; its thread is at:\n%s", stuck, where)
-            elif was_stuck and not stuck:
-                log.warning("the event loop goes on")
-            was_stuck = bool(stuck)
+            await asyncio.sleep(self._beat_every)
+            line = blocked.look(time.monotonic() - self._beat_at, self._stack)
+            if line is not None:
+                log.log(line.level, "%s", line.text)
+
+    def _stack(self) -> traceback.StackSummary:
+        """What the thread of the loop does."""
+        frame = sys._current_frames().get(self._thread_id)  # noqa: SLF001 - its documented name
+        return traceback.extract_stack(frame) if frame is not None else traceback.StackSummary()
 
 
 @dataclass(frozen=True, slots=True)
