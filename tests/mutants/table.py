@@ -1,5 +1,5 @@
-"""Prints which mutants are killed, by what, that their twins live, and what each class and oracle is needed
-for: ``make prove``.
+"""Prints which mutants are killed, by what, that their twins and operators without a mistake live, and what
+each class and oracle is needed for: ``make prove``.
 
     python -m tests.mutants.table [NUMBER…]
 """
@@ -15,6 +15,7 @@ from functools import partial
 from setpoint.testing.proof.prove import prove
 from setpoint.testing.proof.report import Report
 from tests.mutants import sole
+from tests.mutants.correct import CORRECT
 from tests.mutants.mutants import ALL, Mutant, say
 from tests.mutants.operators import cloud
 
@@ -88,6 +89,20 @@ def rows(numbers: list[str]) -> Iterator[Row]:
             yield row(mutant, is_whole=True)
 
 
+def accused(numbers: list[str]) -> int:
+    """Prove the operators that have no mistake; how many of them are accused."""
+    bad = 0
+    for correct in CORRECT:
+        if not numbers or correct.number in numbers:
+            report = correct.proven(most_of_class=EVERYTHING)
+            said = "silent" if report.is_good else "ALARM"
+            say(f"{correct.number:>4}  {correct.what:<72} {said} {report.plans:>4}   {report.seconds:5.1f} s")
+            if not report.is_good:
+                say(report)
+            bad += not report.is_good
+    return bad
+
+
 def main() -> int:
     say(f"{'':>4}  {'mistake':<52} {'faults':<6} {'by':<4} {'':<7}plans")
     bad = 0
@@ -98,6 +113,7 @@ def main() -> int:
             if not report.is_good:
                 say(report)
     say(f"{len(ALL)} mutants, {bad} of them not as they should be")
+    bad += accused(sys.argv[1:])
     if not sys.argv[1:]:
         bad += sole.drop((), sole.MOST)
     return min(bad, 1)

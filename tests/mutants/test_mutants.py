@@ -8,6 +8,7 @@ from setpoint.testing.proof import plans
 from setpoint.testing.proof.oracles import MEANINGS
 from setpoint.testing.proof.plans import At, Fault
 from setpoint.testing.proof.prove import prove
+from tests.mutants.correct import CORRECT, Correct
 from tests.mutants.mutants import ALL, Mutant
 from tests.mutants.operators import cloud
 from tests.mutants.sole import CLASSES, EVERY, ORACLES, killers, mutant_of, others, tried
@@ -74,3 +75,11 @@ def test_every_class_and_every_oracle_has_a_mutant_of_its_own() -> None:
     }
     for kind in Fault.__subclasses__():
         assert kind(at=at, **needs.get(kind.__name__, {})).id in CLASSES, kind
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("correct", CORRECT, ids=str)
+def test_an_operator_without_a_mistake_is_not_accused(correct: Correct) -> None:
+    report = correct.proven()
+    assert report.is_good, f"{correct.what}\n{report}"
+    assert not report.failures, report

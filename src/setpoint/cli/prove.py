@@ -151,6 +151,12 @@ def cluster_options(command: F) -> F:
 )
 @click.option("--keeps", multiple=True, metavar="RESOURCE", help="Its objects are meant to stay.")
 @click.option(
+    "--history",
+    multiple=True,
+    metavar="RESOURCE",
+    help="Its objects record the past and are not compared: controllerrevisions.apps, ...",
+)
+@click.option(
     "--controllers",
     multiple=True,
     type=Known("controller", _controllers),
@@ -180,6 +186,7 @@ def prove(
     only: tuple[str, ...],
     without: tuple[str, ...],
     keeps: tuple[str, ...],
+    history: tuple[str, ...],
     controllers: tuple[str, ...],
     steps: Path | None,
     example: dict[str, Any] | None,
@@ -200,6 +207,7 @@ def prove(
         "only": only,
         "without": without,
         "keeps": keeps,
+        "history": history,
         "example": example,
         "steps": _steps(steps),
     }

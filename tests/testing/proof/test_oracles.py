@@ -75,6 +75,29 @@ def test_each_key_that_fails_is_tried_again_and_one_that_does_not_asks_for_littl
     assert oracles(run, reference) == []
 
 
+def test_what_is_done_without_a_fault_is_not_held_against_itself() -> None:
+    reference, probed = Reference(run_of()), run_of()
+    probed.requests = 100_000
+    probed.looks += [Looked(0.0, 1, "widget", "default/w", "success", "", False)] * 1_000
+    assert oracles(probed, reference) == []
+
+
+def test_history_may_depend_on_the_past_and_nothing_else_may() -> None:
+    def reached(*names: str, faults: tuple[Any, ...] = ()) -> Run:
+        run = run_of(faults=faults)
+        run.checkpoints[-1].state = {name: {"apiVersion": "v1", "metadata": {}} for name in names}
+        return run
+
+    reference, first, second = "configmaps default/c", "revisions.apps default/1", "revisions.apps default/2"
+    usual, struck = reached(reference, first), reached(reference, first, second, faults=(CRASH,))
+    assert oracles(struck, Reference(usual)) == ["O3"]
+    history = Rules(history=("revisions.apps",))
+    assert oracles(struck, Reference(usual, history)) == []
+    assert oracles(reached(first, faults=(CRASH,)), Reference(usual, history)) == ["O3"]
+    assert [each.oracle for each in fresh_start(struck.checkpoints[-1], usual)] == ["O4"]
+    assert not list(fresh_start(struck.checkpoints[-1], usual, history))
+
+
 def test_a_loss_is_told_of_before_what_was_made_too_often() -> None:
     made = [write("operator 1", "ADDED", name) for name in ("a", "z")]
     extra = [write("operator 1", "ADDED", "z"), write("operator 1", "DELETED", "z")]  # taken away again
@@ -274,6 +297,6 @@ def test_what_is_meant_to_stay_and_the_marks_of_others_are_no_difference_to_a_fr
     reached.state |= {"persistentvolumeclaims default/old": {}, "configmaps default/c": labelled}
     fresh = run_of()
     fresh.checkpoints[0].state["configmaps default/c"] = {"metadata": {}}
-    assert list(fresh_start(reached, fresh, ["persistentvolumeclaims"])) == []
+    assert list(fresh_start(reached, fresh, Rules(keeps=("persistentvolumeclaims",)))) == []
     (found,) = fresh_start(reached, fresh)
     assert "persistentvolumeclaims default/old: should not be there" in found.what

@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
 
+from setpoint.api import crd_of
 from setpoint.server.storage.protocol import Place, Record
-from setpoint.testing.proof.states import canonical, difference, varying
+from setpoint.testing.proof.states import canonical, difference, status_defaults, varying
+from tests.mutants.correct import Lamp
 
 UID = "2f1d5c0e-6f0e-4b69-9a7a-5b0c8f3e7a1{}"
 
@@ -84,3 +88,36 @@ def test_the_order_of_conditions_and_the_count_of_revisions_are_nobodys_business
     one = canonical([deployment("1", "Available", "Progressing")])
     assert one == canonical([deployment("2", "Progressing", "Available")])
     assert one != canonical([deployment("1", "Available")])
+
+
+@given(
+    lit=st.booleans(),
+    watts=st.sampled_from([40, 60]),
+    colours=st.sampled_from([[], ["red"]]),
+    left_out=st.sets(st.sampled_from(["lit", "bulb", "bulb.watts", "bulb.colours"])),
+)
+def test_a_default_that_is_not_stored_is_the_default(
+    lit: bool, watts: int, colours: list[str], left_out: set[str]
+) -> None:
+    whole: dict[str, Any] = {"lit": lit, "bulb": {"watts": watts, "colours": colours}}
+    stored: dict[str, Any] = {"lit": lit, "bulb": {"watts": watts, "colours": colours}}
+    if "lit" in left_out and not lit:
+        del stored["lit"]
+    if "bulb.watts" in left_out and watts == 40:
+        del stored["bulb"]["watts"]
+    if "bulb.colours" in left_out and not colours:
+        del stored["bulb"]["colours"]
+    if "bulb" in left_out and not stored["bulb"]:
+        del stored["bulb"]
+    resource, defaults = "lamps.test.setpoint.dev", status_defaults([crd_of(Lamp)])
+    one, other = (
+        canonical([record(1, resource, "l", **({"status": each} if each else {}))], defaults=defaults)
+        for each in (whole, stored)
+    )
+    assert one == other
+    assert one[f"{resource} default/l"]["status"] == whole
+
+
+def test_a_snapshot_that_nobody_compares_shows_what_is_stored() -> None:
+    (lamp,) = canonical([record(1, "lamps.test.setpoint.dev", "l")]).values()
+    assert "status" not in lamp

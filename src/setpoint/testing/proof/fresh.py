@@ -58,7 +58,7 @@ class FreshStarts:
 
     def _against(self, run: Run, reference: Reference) -> list[Finding]:
         for point, plan in fresh_plans(run, reference):
-            if found := list(fresh_start(point, self._start(plan), reference.rules.keeps)):
+            if found := list(fresh_start(point, self._start(plan), reference.rules)):
                 return found
         return []
 

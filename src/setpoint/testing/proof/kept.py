@@ -27,6 +27,7 @@ class How(msgspec.Struct, frozen=True, omit_defaults=True):
     objects: tuple[dict[str, Any], ...] = ()
     rules: tuple[str, ...] = ()  # what the author's own say
     is_on_cluster: bool = False  # whether it was found on one that runs, and not in process
+    history: tuple[str, ...] = ()
 
 
 class Kept(Plan, frozen=True, omit_defaults=True):

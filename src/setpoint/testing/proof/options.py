@@ -45,6 +45,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     never: Sequence[Callable[..., object]] = ()
     at_most: Sequence[tuple[str, int]] = ()
     keeps: Sequence[str] = ()
+    history: Sequence[str] = ()
     only: Iterable[str] = ()
     without: Iterable[str] = ()
     most_failures: int = 10
@@ -62,7 +63,13 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def rules(self) -> Rules:
-        return Rules(tuple(self.always), tuple(self.never), tuple(self.at_most), tuple(self.keeps))
+        return Rules(
+            tuple(self.always),
+            tuple(self.never),
+            tuple(self.at_most),
+            tuple(self.keeps),
+            tuple(self.history),
+        )
 
     @property
     def how(self) -> How:
@@ -76,6 +83,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
             chosen(self.controllers),
             tuple(self.objects),
             tuple(words(rule) for rule in (*self.always, *self.never)),
+            history=rules.history,
         )
 
 

@@ -177,6 +177,7 @@ class Rules:
     never: tuple[Change, ...] = ()
     at_most: tuple[tuple[str, int], ...] = ()  # of a kind, or of a cloud, so many at any time
     keeps: tuple[str, ...] = ()  # resources whose objects are meant to stay
+    history: tuple[str, ...] = ()  # resources whose objects record the past: O3 and O4 do not compare them
 
 
 @dataclass(slots=True)
@@ -223,6 +224,8 @@ def converges(run: Run, reference: Reference) -> Iterable[Finding]:
         if not point.is_settled:
             yield Finding("O1", f"after {point.what!r}: {point.why_not}")
             return
+    if not run.plan.faults:
+        return  # how many it takes without a fault is what others are held against
     times, more = _LOOKS
     most = times * max(reference.looks, len(run.plan.steps)) + more
     if len(run.looks) > most + _looks_of_faults(run) + 4 * len(_doomed(run.writes)):
@@ -251,10 +254,19 @@ def same_state(run: Run, reference: Reference) -> Iterable[Finding]:
         if (
             point.is_settled
             and not point.is_blind
-            and (lines := difference(reference.state(point.step), _unmarked(point.state)))
+            and (lines := _differences(reference.state(point.step), point.state, reference.rules.history))
         ):
             yield Finding("O3", f"after {point.what!r}: {lines[0]}", tuple(lines[1:]))
             return
+
+
+def _differences(expected: State, got: State, exempt: Collection[str] = ()) -> list[str]:
+    """What differs, without the marks of other programs and without objects of ``exempt`` resources."""
+    one, other = (
+        {called: obj for called, obj in _unmarked(state).items() if called.split(" ", 1)[0] not in exempt}
+        for state in (expected, got)
+    )
+    return difference(one, other)
 
 
 def _unmarked(state: State) -> State:
@@ -577,6 +589,8 @@ def load(run: Run, reference: Reference) -> Iterable[Finding]:
         yield Finding("O10", f"they come back all at once when the server was away: {run.crowds[0]}")
         return
     times, more = _REQUESTS
+    if not run.plan.faults:
+        return  # what it asks for without a fault is what others are held against
     failing = {(look.controller, look.key) for look in run.looks if look.error}
     more *= max(1, len(run.plan.faults)) * max(1, len(failing))  # each key backs off by itself
     if any(isinstance(fault, Throttle) for fault in run.plan.faults):
@@ -674,18 +688,17 @@ ORACLES: Final[dict[str, Oracle]] = {
 }
 
 
-def fresh_start(point: Checkpoint, fresh: Run, keeps: Collection[str] = ()) -> Iterable[Finding]:
-    """O4: what a sequence of steps led to, against the last spec alone; but for what is meant to stay."""
+def fresh_start(point: Checkpoint, fresh: Run, promised: Rules | None = None) -> Iterable[Finding]:
+    """O4: what a sequence of steps led to, against the last spec alone; but for what is meant to stay, and
+    for history.
+    """
     if point.is_blind:
         return  # it was not waited for
     if not fresh.checkpoints or not fresh.checkpoints[-1].is_settled:
         yield Finding("O4", f"the spec after {point.what!r} does not come to rest on an empty cluster")
         return
-    expected, got = (
-        {called: obj for called, obj in _unmarked(state).items() if called.split(" ", 1)[0] not in keeps}
-        for state in (fresh.checkpoints[-1].state, point.state)
-    )
-    if lines := difference(expected, got):
+    exempt = () if promised is None else (*promised.keeps, *promised.history)
+    if lines := _differences(fresh.checkpoints[-1].state, point.state, exempt):
         yield Finding("O4", f"after {point.what!r}, against a fresh start: {lines[0]}", tuple(lines[1:]))
 
 

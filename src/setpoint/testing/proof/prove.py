@@ -93,7 +93,8 @@ def prove(question: Question) -> Report:
     ``controllers`` are those of every cluster that run in this one, by their names, or True for all: then a
     Deployment makes pods, and a plan costs more.  ``always``, ``never`` and ``at_most`` are rules of your own
     (``oracles.py``); objects of the resources that it ``keeps`` (``persistentvolumeclaims``) are meant to
-    stay.
+    stay.  Objects of the ``history`` resources (``controllerrevisions.apps``) record the past, so they may
+    depend on it.
 
     ``only`` these classes of faults, and judged ``without`` these oracles; ``seed`` is of all chance.  It
     ends early after ``most_failures`` failures or ``most_plans`` plans; when all single faults are through,
@@ -127,6 +128,7 @@ def replay(
     never: Sequence[Callable[..., object]] = (),
     at_most: Sequence[tuple[str, int]] | None = None,
     keeps: Sequence[str] | None = None,
+    history: Sequence[str] | None = None,
     without: Iterable[str] | None = None,
     controllers: Controllers | None = None,
 ) -> Report:
@@ -142,11 +144,13 @@ def replay(
         objects=None if objects is None else tuple(objects),
         at_most=None if at_most is None else tuple(at_most),
         keeps=None if keeps is None else tuple(keeps),
+        history=None if history is None else tuple(history),
         without=None if without is None else tuple(checked(without, ids(), "oracle")),
         controllers=None if controllers is None else chosen(controllers),
     )
     prepared = Prepared.of(maker(operator), clouds=clouds, objects=how.objects, controllers=how.controllers)
-    return _Proof(prepared, Rules(tuple(always), tuple(never), how.at_most, how.keeps), how).once(kept)
+    rules = Rules(tuple(always), tuple(never), how.at_most, how.keeps, how.history)
+    return _Proof(prepared, rules, how).once(kept)
 
 
 def kept_of(plan: Plan | str | bytes | Path) -> Kept:

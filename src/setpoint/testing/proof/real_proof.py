@@ -114,6 +114,7 @@ def prove_on_cluster(
     never: Sequence[Callable[..., object]] = (),
     at_most: Sequence[tuple[str, int]] = (),
     keeps: Sequence[str] = (),
+    history: Sequence[str] = (),
     only: Iterable[str] = (),
     without: Iterable[str] = (),
     most_failures: int = 3,
@@ -140,6 +141,7 @@ def prove_on_cluster(
         never=never,
         at_most=at_most,
         keeps=keeps,
+        history=history,
         only=checked(only, CLASSES, "class of faults"),
         without=checked(without, ids(), "oracle"),
         most_failures=most_failures,
@@ -169,6 +171,7 @@ def replay_on_cluster(
     never: Sequence[Callable[..., object]] = (),
     at_most: Sequence[tuple[str, int]] | None = None,
     keeps: Sequence[str] | None = None,
+    history: Sequence[str] | None = None,
     without: Iterable[str] | None = None,
 ) -> Report:
     """Run one plan on a cluster that runs, twice, and judge it as ``prove_on_cluster`` did.
@@ -185,13 +188,14 @@ def replay_on_cluster(
         has_rules=bool(always or never),
         at_most=None if at_most is None else tuple(at_most),
         keeps=None if keeps is None else tuple(keeps),
+        history=None if history is None else tuple(history),
         without=None if without is None else tuple(checked(without, ids(), "oracle")),
     )
     if how.objects:
         raise ValueError(
             "it was found among objects that are not on a cluster (objects=…): replay it in process"
         )
-    rules = Rules(tuple(always), tuple(never), how.at_most, how.keeps)
+    rules = Rules(tuple(always), tuple(never), how.at_most, how.keeps, how.history)
     proof = _Proof(Site(maker(operator), config, kept.steps, tuple(clouds)), rules, how)
     return _run(proof, proof.once(kept))
 
@@ -349,7 +353,7 @@ class _Proof:
             other = fresh[msgspec.json.encode(plan)]
             points = [replace(each, state=self._own(ground, other, each.state)) for each in other.checkpoints]
             reached = replace(point, state=self._own(ground, run, point.state))
-            if found := list(fresh_start(reached, replace(other, checkpoints=points))):
+            if found := list(fresh_start(reached, replace(other, checkpoints=points), self._rules)):
                 return found
         return []
 

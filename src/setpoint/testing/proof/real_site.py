@@ -29,6 +29,7 @@ from setpoint.testing.proof.cloud import Cloud
 from setpoint.testing.proof.plans import Change, Create, Delete, Pass, Step
 from setpoint.testing.proof.process import Subject
 from setpoint.testing.proof.real_world import LABEL, PREFIX, Ground
+from setpoint.testing.proof.states import status_defaults
 from setpoint.testing.waiting import eventually
 
 LONGEST: Final = 60.0  # seconds that a plan or a test may wait for: there, they take as long as they say
@@ -84,6 +85,7 @@ class Site:
             inside=self._inside,
             clouds=self._clouds,
             proof=self._id,
+            defaults=status_defaults(self.make().crds()),
         )
 
     def _sign(self) -> Namespace:

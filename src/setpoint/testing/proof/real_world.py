@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -34,6 +34,7 @@ from setpoint.errors import NotFound, SetpointError
 from setpoint.kube.core.v1 import Namespace
 from setpoint.net.transport import Request as HttpRequest
 from setpoint.net.transport import Transport
+from setpoint.server.registry.crd.fill import Fill
 from setpoint.server.storage.protocol import Place
 from setpoint.testing.asked import Asked
 from setpoint.testing.proof.any_world import AnyWorld, may_step_fail, now
@@ -83,6 +84,7 @@ class Ground:
     followed: frozenset[str] | None = None  # resources in which anything is known to happen; None: all
     strayed: list[str] = field(default_factory=list)
     proof: str = field(default_factory=lambda: secrets.token_hex(4))  # of several on one cluster, which
+    defaults: Mapping[str, Fill] = field(default_factory=dict)  # of the status of its kinds, by resource
 
     @asynccontextmanager
     async def namespace(self) -> AsyncIterator[Bounds]:
@@ -447,7 +449,12 @@ class RealWorld(AnyWorld):
     def state(self, *, whole: bool = False) -> State:
         """How it is; what the cluster's own controllers have made is told of only if asked for."""
         clouds = {cloud.name: cloud.things for cloud in self._ground.clouds}
-        return canonical(self.mirror.records(whole=whole), clouds, masked=self._ground.masked)
+        return canonical(
+            self.mirror.records(whole=whole),
+            clouds,
+            masked=self._ground.masked,
+            defaults=None if whole else self._ground.defaults,
+        )
 
     def _told(self, asked: Asked, answer: Told) -> None:
         self.mirror.told(actor.get(), asked, answer)

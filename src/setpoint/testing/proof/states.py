@@ -6,6 +6,10 @@ becomes how far behind it is.  Versions, the records of field managers and a Dep
 revisions are left out.  Conditions are in the order of their types, which alone tell them apart; they,
 annotations and all else are compared as they are.
 
+A status is compared by what it means: a field that is not stored has the default that its schema gives it
+(``status_defaults``).  Whether a default is stored depends on what was written before, and readers of the
+kind cannot tell the difference.
+
 ``varying`` finds what differs between runs without faults: chance of the operator's own (a password), which
 alone is masked.  Pure.
 """
@@ -18,6 +22,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from setpoint.server.registry.crd.fill import Fill, filler
 from setpoint.server.storage.protocol import Record
 from setpoint.testing.proof.trace import State
 
@@ -45,14 +50,21 @@ def canonical(
     *,
     beginning: Mapping[Any, int] | None = None,
     masked: Masked = frozenset(),
+    defaults: Mapping[str, Fill] | None = None,
 ) -> State:
-    """The state of a cluster, and of what is outside of it; without what was there at the beginning."""
+    """The state of a cluster, and of what is outside of it; without what was there at the beginning.
+
+    ``defaults`` fill in the status of objects, by resource, where it is to be compared by its meaning.
+    """
     before = beginning or {}
     objects: list[tuple[Record, dict[str, Any]]] = [
         (record, msgspec.json.decode(record.data))
         for record in records
         if record.place.resource not in _IGNORED and before.get(record.place) != record.revision
     ]
+    for record, obj in objects:
+        if fill := (defaults or {}).get(record.place.resource):
+            _fill_status(obj, fill)
     names = _names(objects)
     uids = {obj["metadata"].get("uid", ""): names[record.place] for record, obj in objects}
     state: State = {names[record.place]: _object(obj, uids) for record, obj in objects}
@@ -66,6 +78,25 @@ def canonical(
                 if name == called:
                     _mask(obj, path)
     return dict(sorted(state.items()))
+
+
+def status_defaults(crds: Iterable[Mapping[str, Any]]) -> dict[str, Fill]:
+    """What fills in the defaults of a status, by resource, for the kinds of these definitions."""
+    found: dict[str, Fill] = {}
+    for crd in crds:
+        spec = crd["spec"]
+        stored = next((each for each in spec["versions"] if each.get("storage")), spec["versions"][-1])
+        schema = (stored.get("schema") or {}).get("openAPIV3Schema") or {}
+        if fill := filler((schema.get("properties") or {}).get("status") or {}):
+            found[f"{spec['names']['plural']}.{spec['group']}"] = fill
+    return found
+
+
+def _fill_status(obj: dict[str, Any], fill: Fill) -> None:
+    status = obj.get("status") or {}
+    fill(status)
+    if status:
+        obj["status"] = status
 
 
 def _names(objects: Iterable[tuple[Record, dict[str, Any]]]) -> dict[Any, str]:

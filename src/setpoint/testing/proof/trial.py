@@ -77,6 +77,7 @@ class Trial:
         never: Sequence[Callable[..., object]] = (),
         at_most: Sequence[tuple[str, int]] = (),
         keeps: Sequence[str] = (),
+        history: Sequence[str] = (),
         without: Sequence[str] = (),
         objects: Sequence[Any] = (),
         controllers: Controllers = False,
@@ -93,6 +94,7 @@ class Trial:
             never=never,
             at_most=at_most,
             keeps=keeps,
+            history=history,
             without=checked(without, ids(), "oracle"),
             controllers=controllers,
         )

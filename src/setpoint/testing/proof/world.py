@@ -37,6 +37,7 @@ from setpoint.manager.manager import Manager
 from setpoint.net import transport
 from setpoint.net.loopback import Loopback
 from setpoint.server.admission.calling import Caller, CallError, Target
+from setpoint.server.registry.crd.fill import Fill
 from setpoint.server.registry.resources import Resource
 from setpoint.server.server import ApiServer
 from setpoint.server.storage.protocol import Event, Place
@@ -65,7 +66,7 @@ from setpoint.testing.proof.plans import (
 )
 from setpoint.testing.proof.process import Process, Subject, make_task
 from setpoint.testing.proof.seam import Seam
-from setpoint.testing.proof.states import Masked, canonical, in_words
+from setpoint.testing.proof.states import Masked, canonical, in_words, status_defaults
 from setpoint.testing.proof.store import Snapshot, WorldStore, actor
 from setpoint.testing.proof.trace import CLAIMS, COLLECTOR, CONTROLLERS, USER, Checkpoint, Run, State, Written
 from setpoint.testing.virtual_time import LoopClock, VirtualTimeLoop
@@ -97,6 +98,7 @@ class Prepared:
     masked: Masked = frozenset()
     controllers: tuple[str, ...] = ()  # of those that every cluster has
     given: Mapping[str, Any] = field(default_factory=dict)  # the ``objects`` there are besides, by place
+    defaults: Mapping[str, Fill] = field(default_factory=dict)  # of the status of its kinds, by resource
 
     @classmethod
     def of(
@@ -143,6 +145,7 @@ class Prepared:
             tuple(clouds),
             controllers=names,
             given=_given(begin, map(_identity, besides)),
+            defaults=status_defaults(make().crds()),
         )
 
     def run(self, plan: Plan, *, reference: Run | None = None, probe_always: bool = False) -> Run:
@@ -576,7 +579,15 @@ class World(AnyWorld):
         records = self._store.snapshot().records
         if not whole:
             records = tuple(each for each in records if each.place not in self._theirs)
-        return canonical(records, clouds, beginning=self._beginning, masked=self._prepared.masked)
+        return canonical(
+            records,
+            clouds,
+            beginning=self._beginning,
+            masked=self._prepared.masked,
+            defaults=None
+            if whole
+            else self._prepared.defaults,  # who asks for all wants to see what is stored
+        )
 
     def _written(self, by: str, event: Event, now: float) -> None:
         record = event.record
