@@ -10,7 +10,7 @@ from typing import Final
 from setpoint.api import CustomResource, Model, ObjectMeta
 from setpoint.controller.context import Context
 from setpoint.kube.apps.v1 import ControllerRevision
-from setpoint.kube.core.v1 import ConfigMap
+from setpoint.kube.core.v1 import ConfigMap, Namespace
 from setpoint.operator import Operator
 from setpoint.testing.proof.prove import prove
 from setpoint.testing.proof.report import Report
@@ -52,6 +52,14 @@ class LampStatus(Model):
 class Lamp(CustomResource, group="test.setpoint.dev", version="v1"):
     spec: LampSpec = LampSpec()
     status: LampStatus = LampStatus()
+
+
+class TenantSpec(Model):
+    tier: str = "free"
+
+
+class Tenant(CustomResource, group="test.setpoint.dev", version="v1", namespaced=False):
+    spec: TenantSpec = TenantSpec()
 
 
 def lamps() -> Operator:
@@ -103,8 +111,21 @@ def catches_up() -> Operator:
     return operator_of(reconcile)
 
 
+def tenants() -> Operator:
+    """Owns a Namespace, which is deleted with the object."""
+    operator = Operator("tenants")
+
+    @operator.controller(Tenant, owns=[Namespace])
+    async def reconcile(tenant: Tenant, ctx: Context) -> None:
+        labels = {"tier": tenant.spec.tier}
+        await ctx.apply(Namespace(metadata=ObjectMeta(name=f"tenant-{tenant.metadata.name}", labels=labels)))
+
+    return operator
+
+
 CORRECT: Final = (
     Correct("14a", "a status that says what it would say by default", lamps),
     Correct("14b", "a history of revisions", revisions, history=("controllerrevisions.apps",)),
+    Correct("14c", "a Namespace of its own", tenants),
     Correct("14d", "many requests after each restart", catches_up),
 )

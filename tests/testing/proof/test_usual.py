@@ -10,6 +10,7 @@ import pytest
 from setpoint.api import CustomResource, Immutable, Model, ObjectMeta, Rule
 from setpoint.api.names import GroupVersionKind
 from setpoint.controller.context import Context
+from setpoint.errors import TerminalError
 from setpoint.kube.core.v1 import ConfigMap, Secret
 from setpoint.kube.rbac.v1 import ClusterRole
 from setpoint.operator import Operator
@@ -225,3 +226,39 @@ def test_definitions_of_what_the_operator_is_not_for_have_no_objects() -> None:
     gadget = GroupVersionKind("test.setpoint.dev", "v1", "Gadget")
     assert [crd["spec"]["names"]["kind"] for crd in primary(crds, [gadget])] == ["Gadget"]
     assert [crd["spec"]["names"]["kind"] for crd in primary(crds, [])] == ["Widget"]
+
+
+class PageSpec(Model):
+    image_name: str = "a"
+    size: int = 1
+
+
+class PageStatus(Model):
+    phase: str = ""
+
+
+class Page(CustomResource, group="test.setpoint.dev", version="v1"):
+    spec: PageSpec = PageSpec()
+    status: PageStatus = PageStatus()
+
+
+@pytest.mark.parametrize("how", ["status", "error"])
+def test_an_example_that_the_operator_rejects_proves_nothing_and_the_field_to_give_is_named(how: str) -> None:
+    operator = Operator("pages")
+
+    @operator.controller(Page, owns=[ConfigMap])
+    async def reconcile(page: Page, ctx: Context) -> None:
+        if "/" not in page.spec.image_name:
+            page.status.phase = "Invalid"
+            if how == "error":
+                raise TerminalError("imageName must name a registry")
+            page.status.phase = "Invalid: image_name must name a registry"
+            return
+        await ctx.apply(
+            ConfigMap(metadata=ObjectMeta(name=page.metadata.name, namespace=page.metadata.namespace))
+        )
+
+    named = r'makes no configmaps of the generated Page .*must name a registry.*example=\{"imageName": …\}'
+    with pytest.raises(ValueError, match=named):
+        prove(operator, only=["none"])
+    assert prove(operator, example={"imageName": "registry/a"}, only=["none"], shrink=False).proven

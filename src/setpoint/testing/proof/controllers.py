@@ -2,7 +2,9 @@
 
 They are part of the world and not of what is proven: no fault strikes them, and what they make (a pod, a
 ReplicaSet) is not compared with the reference, for how often a pod was started is theirs to say; except for
-claims, where data is.  What they write into objects of the operator (the status of a Deployment) is compared.
+claims, where data is.  Some run whether they are named or not, where the operator makes objects that cannot
+be deleted without them (``needed``).  What they write into objects of the operator (the status of a
+Deployment) is compared.
 
 Garbage is collected by the world's own collector, whichever controllers are named: faults must be able to
 hold it back.  Run by ``world.py``.
@@ -13,7 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Any, Final
 
 from setpoint.builtin.controllers import ALL, add_controllers
 from setpoint.client.client import Client
@@ -28,6 +30,27 @@ Controllers = Iterable[str] | bool
 _LEFT_OUT: Final = frozenset({"garbage-collector-controller", "event-ttl-controller"})
 _PEACE: Final = 12.0  # seconds without a write after which they are done: longer than a pod takes to start
 _HEARTBEATS: Final = frozenset({"nodes", "leases.coordination.k8s.io", "events", "events.events.k8s.io"})
+
+
+_NEEDED: Final = {"namespaces": "namespace-controller"}  # without it, a deleted Namespace never goes
+
+
+def owned(subject: object) -> set[str]:
+    """The resources whose objects an operator says it makes, by its RBAC rules; none, where it has none."""
+    rules: list[dict[str, Any]] = getattr(subject, "rules", list)()
+    return {
+        f"{resource}.{group}".rstrip(".")
+        for rule in rules
+        if "delete" in rule["verbs"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        if "/" not in resource
+    }
+
+
+def needed(subject: object) -> tuple[str, ...]:
+    """The controllers without which what an operator makes cannot be deleted."""
+    return tuple(name for resource, name in _NEEDED.items() if resource in owned(subject))
 
 
 def chosen(controllers: Controllers) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ Runs ``world.py``; asked by ``prove.py``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -21,7 +22,10 @@ from typing import Any, Final
 import msgspec
 
 from setpoint.api.names import GroupVersionKind
+from setpoint.testing.proof.controllers import owned
 from setpoint.testing.proof.plans import Change, Create, Delete, Plan, Step
+from setpoint.testing.proof.process import Subject
+from setpoint.testing.proof.states import leaves
 from setpoint.testing.proof.trace import Checkpoint, Run
 from setpoint.testing.proof.workload import fields, served, usual_steps
 from setpoint.testing.proof.world import Prepared
@@ -78,10 +82,64 @@ def usual(prepared: Prepared, example: dict[str, Any] | None = None, *, seed: in
         if not is_sure and (why := refused.get(0) or _restless(run, before)):
             found.skipped[kind] = f'{why}; give example={{"{kind}": {{…}}}} (--example JSON)'
             continue
+        # Of several kinds, it is not known which of them the operator makes objects for.
+        if len(crds) == 1 and kind not in specs and (why := _rejected(operator, crd, run, life[0])):
+            raise ValueError(why)
         left += [(life[taken], f"the change is {why.partition(':')[0]}") for taken, why in refused.items()]
         _add(found, life, refused, run)
         found.skipped |= _unchanged(crd, [step for step in life if step in found.begins], left)
     return found
+
+
+def _rejected(operator: Subject, crd: dict[str, Any], run: Run, create: Step) -> str:
+    """That an operator which makes objects makes none of this one, whatever becomes of its spec: then only
+    its errors are tried, and nothing is proven.  "" if it makes some, or does nothing, as oracles tell.
+    """
+    _api_version, kind, schema = served(crd)
+    resource = f"{crd['spec']['names']['plural']}.{crd['spec']['group']}"
+    has_made = any(write.type == "ADDED" and write.by.startswith("operator") for write in run.writes)
+    is_still = all(point.is_settled for point in run.checkpoints)
+    errors = [look.error for look in run.looks if look.error]
+    makes = sorted(owned(operator) - {resource, "events", "events.events.k8s.io"})
+    if has_made or not is_still or not makes or not (run.effects or errors) or not isinstance(create, Create):
+        return ""
+    said = [*errors, *_messages(run, resource)]
+    spec = create.object["spec"]
+    named = [
+        name
+        for name in schema.get("properties", {})
+        if any(_has_word(text, name) or _has_word(text, _snake(name)) for text in said)
+    ]
+    fields = ", ".join(f'"{name}": …' for name in named or schema.get("properties", {}))
+    why = f" ({said[0]})" if said else ""
+    return (
+        f"nothing is proven: the operator makes no {' and no '.join(makes)} of the generated {kind} "
+        f"{msgspec.json.encode(spec).decode()}{why}; give example={{{fields}}} (--example JSON), a spec that "
+        "it accepts, or steps=… (--steps FILE)"
+    )
+
+
+def _has_word(text: str, word: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
+
+
+def _messages(run: Run, resource: str) -> list[str]:
+    """What the status of the object says: its conditions first, that are not true."""
+    texts: list[str] = []
+    for point in run.checkpoints:
+        for called, obj in point.state.items():
+            status = obj.get("status") if called.startswith(f"{resource} ") else None
+            texts += [
+                f"{condition.get('reason', '')}: {condition.get('message', '')}"
+                for condition in (status or {}).get("conditions") or ()
+                if condition.get("status") != "True"
+            ]
+            texts += [value for path, value in leaves(status or {}) if isinstance(value, str) and value]
+    return list(dict.fromkeys(texts))
 
 
 def _add(found: Usual, life: tuple[Step, ...], refused: dict[int, str], run: Run) -> None:

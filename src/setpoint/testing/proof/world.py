@@ -45,7 +45,7 @@ from setpoint.testing.proof.any_world import AnyWorld, may_step_fail, now
 from setpoint.testing.proof.chance import seeded
 from setpoint.testing.proof.cloud import Cloud
 from setpoint.testing.proof.collector import Collector
-from setpoint.testing.proof.controllers import BuiltIn, Controllers, chosen
+from setpoint.testing.proof.controllers import BuiltIn, Controllers, chosen, needed
 from setpoint.testing.proof.director import Director
 from setpoint.testing.proof.pace import Pace, PacedLoop, WorldClock, machine
 from setpoint.testing.proof.plans import (
@@ -110,7 +110,7 @@ class Prepared:
         controllers: Controllers = False,
     ) -> Prepared:
         """Start a server once, and have it know what the operator defines; ``objects`` are there besides."""
-        names, besides = chosen(controllers), list(objects)
+        names, besides = tuple(dict.fromkeys((*chosen(controllers), *needed(make())))), list(objects)
 
         async def prepare() -> tuple[Snapshot, frozenset[str]]:
             store = WorldStore(Snapshot())
