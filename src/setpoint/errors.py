@@ -43,7 +43,8 @@
     ├── SchemaError                  a model that cannot be a structural schema (raised at class creation)
     ├── CannotOpen                   a data directory that no server can use; lives in setpoint.server
     ├── StartFailed                  a control plane for tests did not start; lives in setpoint.testing
-    └── CloudError                   what stands for a system outside did not do it; lives in setpoint.testing
+    ├── CloudError                   what stands for a system outside did not do it; lives in setpoint.testing
+    └── ExternalCallRefused          code under test wanted to leave its process; lives in setpoint.testing
 
 What the embedded server says no with (``server/statuses.py``) is not here: it leaves the server as an answer.
 A user's wrong argument is a plain TypeError or ValueError; a broken promise of our own is an

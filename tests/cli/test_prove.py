@@ -6,6 +6,9 @@ import os
 import re
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -320,3 +323,127 @@ def test_a_real_cluster_has_controllers_of_its_own(operator: Path) -> None:
     ran = invoke("prove", str(operator), "--cluster", "--controllers", "all")
     assert ran.exit_code == 2
     assert "a real one has its own" in ran.output
+
+
+CALLER = """
+import urllib.request
+
+def call(method: str) -> None:
+    request = urllib.request.Request("http://127.0.0.1:PORT/cats/tom", data=b"{}", method=method)
+    try:
+        urllib.request.urlopen(request, timeout=1).close()
+    except Exception:
+        if not SWALLOWS:
+            raise
+
+class Cat(CustomResource, group="demo.setpoint.dev", version="v1"):
+    spec: Spec = Spec()
+
+operator = Operator("cats")
+
+@operator.controller(Cat, owns=[ConfigMap])
+async def feed(cat: Cat, ctx: Context) -> None:
+    call("PUT")
+    await ctx.apply(ConfigMap(metadata=ObjectMeta(name=cat.metadata.name), data={"size": str(cat.spec.size)}))
+
+@operator.finalizer(Cat)
+async def bury(cat: Cat, ctx: Context) -> None:
+    call("DELETE")
+"""
+
+
+@pytest.fixture
+def asked() -> Iterator[tuple[int, list[str]]]:
+    """The port of an HTTP server, and what it was asked."""
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_PUT(self) -> None:
+            asked.append(f"{self.command} {self.path}")
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(200)
+            self.end_headers()
+
+        do_DELETE = do_PUT  # noqa: N815 - what http.server calls
+
+        def log_message(self, *_args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield server.server_port, asked
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def caller(port: int, *, swallows: bool) -> str:
+    begin = OPERATOR[: OPERATOR.index("class Cat(")]
+    return begin + CALLER.replace("PORT", str(port)).replace("SWALLOWS", str(swallows))
+
+
+@pytest.mark.parametrize("swallows", [False, True])
+def test_an_operator_with_an_http_client_reaches_no_server_and_is_told_of_clouds(
+    operator: Path, tmp_path: Path, asked: tuple[int, list[str]], *, swallows: bool
+) -> None:
+    port, requests = asked
+    operator.write_text(caller(port, swallows=swallows))
+    junit, page = tmp_path / "proof.xml", tmp_path / "proof.html"
+    ran = invoke(
+        *("prove", str(operator), "--only", "E2", "--budget", "60s"),
+        "--junit",
+        str(junit),
+        "--html",
+        str(page),
+    )
+    assert requests == [], "not one request has left the process"
+    assert ran.exit_code == 2, ran.output
+    assert "NOTHING PROVEN cats" in ran.output
+    line = (
+        operator.read_text().splitlines().index("        urllib.request.urlopen(request, timeout=1).close()")
+    )
+    said = f"EXTERNAL CALL connect to 127.0.0.1:{port} (cats.py:{line + 1}, in call): refused"
+    assert said in ran.output
+    assert "setpoint.testing.Cloud" in ran.output
+    assert f"--allow-network 127.0.0.1:{port}" in ran.output
+    assert "FAIL" not in ran.output, "what was refused is not held against it"
+    assert f"connect to 127.0.0.1:{port}" in junit.read_text()
+    assert f"connect to 127.0.0.1:{port}" in page.read_text()
+
+
+@pytest.mark.slow
+def test_an_address_that_is_allowed_is_reached(operator: Path, asked: tuple[int, list[str]]) -> None:
+    port, requests = asked
+    operator.write_text(caller(port, swallows=False))
+    ran = invoke("prove", str(operator), "--only", "none", "--allow-network", f"127.0.0.1:{port}")
+    assert "PUT /cats/tom" in requests, ran.output
+    assert "EXTERNAL CALL" not in ran.output
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("import socket; socket.create_connection(('203.0.113.7', 443))", "connect to 203.0.113.7:443"),
+        ("import os; os.system('true')", "run sh -c true"),
+    ],
+)
+@pytest.mark.parametrize("swallows", [False, True])
+def test_a_file_that_reaches_outside_when_it_is_imported_is_refused(
+    operator: Path, line: str, said: str, *, swallows: bool
+) -> None:
+    if swallows:
+        line = f"try:\n    {line}\nexcept Exception:\n    pass\n"
+    operator.write_text(OPERATOR.replace("REMEMBERS", "False") + line)
+    ran = invoke("prove", str(operator))
+    assert ran.exit_code == 2, ran.output
+    assert said in ran.output
+    assert "setpoint.testing.Cloud" in ran.output
+
+
+def test_what_is_no_address_cannot_be_allowed(operator: Path) -> None:
+    operator.write_text(OPERATOR.replace("REMEMBERS", "False"))
+    ran = invoke("prove", str(operator), "--allow-network", "https://example.com/")
+    assert ran.exit_code == 2
+    assert "give HOST, HOST:PORT" in ran.output

@@ -318,3 +318,70 @@ def test_a_run_that_uses_nothing_of_it_reads_nothing_of_ours(pytester: pytest.Py
         check=False,
     )
     assert "1 failed, 1 passed" in ran.stdout, ran.stdout
+
+
+def test_nothing_outside_is_reached_in_a_cluster_or_in_virtual_time(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        f"""{OPERATOR}
+    import asyncio
+    import socket
+
+    import pytest
+
+    def connect():
+        socket.create_connection(("203.0.113.7", 443))
+
+    def calling(swallows):
+        operator = make()
+
+        @operator.controller(Thing, name="calls")
+        async def call(thing: Thing, ctx: Context) -> None:
+            try:
+                connect()
+            except Exception:
+                if not swallows:
+                    raise
+
+        return operator
+
+    @pytest.mark.parametrize("swallows", [False, True])
+    def test_cluster(swallows, cluster):
+        cluster.run(lambda: calling(swallows))
+        cluster.create(thing())
+
+    def test_that_hides_it_too(cluster):
+        cluster.run(lambda: calling(True))
+        try:
+            cluster.create(thing())
+        except AssertionError:
+            pass
+
+    async def connects():
+        await asyncio.open_connection("203.0.113.7", 443)
+
+    async def hides():
+        try:
+            await connects()
+        except Exception:
+            pass
+
+    @pytest.mark.parametrize("work", [connects, hides])
+    def test_virtual_time(work, virtual_time):
+        virtual_time(work())
+
+    def test_of_its_own_a_test_connects(cluster, virtual_time):
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            socket.create_connection(server.getsockname()).close()
+
+    @pytest.mark.cluster(allow_program=["true"])
+    def test_allowed(virtual_time):
+        async def runs():
+            import subprocess
+            subprocess.run(["true"], check=True)
+
+        virtual_time(runs())
+    """
+    )
+    ran = pytester.runpytest()
+    ran.assert_outcomes(passed=2, failed=5)
+    ran.stdout.fnmatch_lines(["*connect to 203.0.113.7:443 (test_nothing_outside*setpoint.testing.Cloud*"])

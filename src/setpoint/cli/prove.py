@@ -4,7 +4,8 @@ With ``--cluster`` it does so on a cluster that runs, in namespaces of its own: 
 cluster is on this machine or ``--yes`` was said.
 
 Exit codes: 0, nothing was found; 1, something was, or two runs of one plan differed; 2, nothing was found,
-but so many of the listed plans were inconclusive that little is proven; 2 also where an option cannot be
+but so many of the listed plans were inconclusive that little is proven, or the operator called something
+outside of the cluster, which was refused; 2 also where an option cannot be
 understood, what it says cannot be done, or the operator cannot be imported, and then nothing is proven.  What
 fails is kept as a plan file, for ``setpoint replay``, and as a test beside it; a warning, by which no test
 fails, as a plan file alone.
@@ -56,6 +57,9 @@ With --cluster the operator still runs here, but the API server is that of a rea
 a plan takes seconds.  Each has a namespace of its own, setpoint-proof-*, and the operator sees and writes
 nothing else; namespaces and definitions are deleted again.  Faults that need Setpoint's own server are
 skipped, by name.
+
+Sockets, DNS lookups and programs of the operator are refused (exit code 2): a setpoint.testing.Cloud stands
+for a system outside of the cluster.  --allow-network and --allow-program make exceptions.
 """
 
 _PROMISE = """OPERATOR.py would run against {server} ({origin}), which is not on this machine.
@@ -175,6 +179,18 @@ def cluster_options(command: F) -> F:
     metavar="JSON",
     help="The spec to begin with, where the schema says too little.",
 )
+@click.option(
+    "--allow-network",
+    multiple=True,
+    metavar="HOST[:PORT]",
+    help="Let the operator reach this address, or Unix socket; all others are refused.",
+)
+@click.option(
+    "--allow-program",
+    multiple=True,
+    metavar="NAME",
+    help="Let the operator run this program; all others are refused.",
+)
 @click.option("--junit", type=NewFile(), help="Write the outcome there, for a CI.")
 @click.option("--html", "page", type=NewFile(), help="Write it there, as a page.")
 @cluster_options
@@ -190,6 +206,8 @@ def prove(
     controllers: tuple[str, ...],
     steps: Path | None,
     example: dict[str, Any] | None,
+    allow_network: tuple[str, ...],
+    allow_program: tuple[str, ...],
     junit: Path | None,
     page: Path | None,
     cluster: bool,
@@ -210,12 +228,14 @@ def prove(
         "history": history,
         "example": example,
         "steps": _steps(steps),
+        "allow_network": allow_network,
+        "allow_program": allow_program,
     }
     if controllers:
         how["controllers"] = True if "all" in controllers else controllers
     again = _again(kubeconfig, context) if cluster else ""
     reports = []
-    for each in subjects(operator):
+    for each in subjects(operator, allow_network, allow_program):
         try:
             report = _in_process(each, budget, how) if config is None else _on(config, each, budget, how)
         except ValueError as error:
@@ -318,11 +338,21 @@ class Proven:
     clouds: tuple[Cloud, ...]
 
 
-def subjects(path: Path) -> list[Proven]:
-    """The operators of a file."""
+def subjects(
+    path: Path, allow_network: Sequence[str] = (), allow_program: Sequence[str] = ()
+) -> list[Proven]:
+    """The operators of a file, which is imported as they run: what it may not reach outside is refused."""
+    from setpoint.testing.isolation import Allowed, Isolation  # noqa: PLC0415
     from setpoint.testing.proof.memory import remembered  # noqa: PLC0415
 
-    loaded = load(path)
+    try:
+        isolation = Isolation(Allowed.of(allow_network, allow_program))
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="'--allow-network'") from error
+    with isolation:
+        loaded = load(path)
+    for refused in isolation.refused:
+        raise CannotBeAsked(f"import {path}: {refused}")
     forget = remembered(loaded.modules.values())
     clouds = _clouds(loaded)
 

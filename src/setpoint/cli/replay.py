@@ -110,7 +110,7 @@ def _subject(kept: Kept, operator: Path | None) -> Proven:
         raise ValueError(
             f"its operator was in {file}, where nothing is any more: give --operator OPERATOR.py"
         )
-    found = subjects(file)
+    found = subjects(file, kept.how.allow_network, kept.how.allow_program)
     named = [each for each in found if each.name == kept.name] if kept.name else found
     if len(named) == 1:
         return named[0]

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from setpoint.testing.embedded import EmbeddedControlPlane
     from setpoint.testing.faults import Faults, Rule
     from setpoint.testing.golden import assert_matches
+    from setpoint.testing.isolation import ExternalCallRefused
     from setpoint.testing.kube import Binaries, ControlPlane, StartFailed, binaries
     from setpoint.testing.node import Node
     from setpoint.testing.privileges import Privileges, least_privilege
@@ -42,6 +43,7 @@ __all__ = [
     "ControlPlane",
     "EmbeddedControlPlane",
     "Exits",
+    "ExternalCallRefused",
     "Faults",
     "Lab",
     "LoopClock",
@@ -73,6 +75,7 @@ _HOMES = {
     "testing.embedded": ("EmbeddedControlPlane",),
     "testing.faults": ("Faults", "Rule"),
     "testing.golden": ("assert_matches",),
+    "testing.isolation": ("ExternalCallRefused",),
     "testing.kube": ("Binaries", "ControlPlane", "StartFailed", "binaries"),
     "testing.node": ("Node",),
     "testing.privileges": ("Privileges", "least_privilege"),

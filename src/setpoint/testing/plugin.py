@@ -9,7 +9,7 @@ in it, ``fault`` and ``freeze`` disturb them, ``eventually`` waits for what come
 among the names of the test's module is empty when the test begins, and known to its cluster.
 ``@pytest.mark.cluster(controllers=True)`` has the controllers of every cluster run in it, with ``replicas=2``
 each operator runs twice.  A test that fails is reported with the story of what happened in its cluster; one
-whose faults did not strike fails.
+whose faults did not strike fails, and so does one whose operator wanted to reach something outside.
 
 ``virtual_time`` runs a coroutine in which a minute passes at once, with no cluster at all.
 
@@ -56,8 +56,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
-        "cluster(controllers, replicas): which built-in controllers run in the fixture `cluster` (True: all) "
-        "and how many of each operator (several elect a leader)",
+        "cluster(controllers, replicas, allow_network, allow_program): which built-in controllers run in the "
+        "fixture `cluster` (True: all), how many of each operator (several elect a leader), and which "
+        "addresses and programs it and `virtual_time` may reach",
     )
 
 
@@ -66,6 +67,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Have a test fail whose faults did not strike: it has not shown what it says."""
     result = yield
     for _name, lab in _labs(item):
+        lab.assert_isolated()
         lab.assert_struck()
     return result
 
@@ -135,19 +137,33 @@ def _lab(request: pytest.FixtureRequest) -> Lab:
     marker = request.node.get_closest_marker("cluster")
     asked = {} if marker is None else marker.kwargs
     controllers, replicas = asked.get("controllers", False), asked.get("replicas", 1)
+    allowed = _allowed(request)
     folder, update = request.path.parent, request.config.getoption("--setpoint-update")
     clouds = _clouds(request)
     if request.config.getoption("--setpoint-cluster") == "memory":
         return _lab_class()(
-            clouds=clouds, controllers=controllers, replicas=replicas, folder=folder, update=update
+            clouds=clouds, controllers=controllers, replicas=replicas, folder=folder, update=update, **allowed
         )
     from setpoint.client.config import Config  # noqa: PLC0415
     from setpoint.testing.proof.real_lab import RealLab  # noqa: PLC0415
 
     config = Config.load(request.getfixturevalue("setpoint_control_plane").kubeconfig)
     return RealLab(
-        config, unavailable=pytest.skip, clouds=clouds, node=bool(controllers), folder=folder, update=update
+        config,
+        unavailable=pytest.skip,
+        clouds=clouds,
+        node=bool(controllers),
+        folder=folder,
+        update=update,
+        **allowed,
     )
+
+
+def _allowed(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """What of the outside may be reached in a test, as its marker says."""
+    marker = request.node.get_closest_marker("cluster")
+    asked = {} if marker is None else marker.kwargs
+    return {name: asked.get(name, ()) for name in ("allow_network", "allow_program")}
 
 
 def _clouds(request: pytest.FixtureRequest) -> tuple[Cloud, ...]:
@@ -196,11 +212,24 @@ def eventually(request: pytest.FixtureRequest) -> Callable[..., Any]:
 
 
 @pytest.fixture
-def virtual_time() -> Iterator[Callable[[Coroutine[Any, Any, Any]], Any]]:
+def virtual_time(
+    request: pytest.FixtureRequest,
+) -> Iterator[Callable[[Coroutine[Any, Any, Any]], Any]]:
     """Run a coroutine in which a minute passes at once: ``virtual_time(main())``; for what has no sockets."""
     import asyncio  # noqa: PLC0415 - costs nothing until used
 
+    from setpoint.testing.isolation import Allowed, Isolation  # noqa: PLC0415
     from setpoint.testing.virtual_time import VirtualTimeLoop  # noqa: PLC0415
 
+    isolation = Isolation(Allowed.of(*_allowed(request).values()))
+
+    def run(work: Coroutine[Any, Any, Any]) -> Any:
+        result = runner.run(work)
+        for refused in isolation.refused:  # an error that the coroutine caught
+            raise AssertionError(refused)
+        return result
+
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        yield runner.run
+        with isolation:
+            runner.get_loop()  # which takes the context that all its tasks begin with
+        yield run

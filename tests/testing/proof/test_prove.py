@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import socket
+import subprocess
 import sys
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from inspect import signature
+from socketserver import BaseRequestHandler, ThreadingTCPServer
+from threading import Thread
 from typing import Any
 
 import msgspec
@@ -15,6 +20,8 @@ from hypothesis import strategies as st
 
 from setpoint.controller.context import Context
 from setpoint.errors import ApiError, Conflict, RetryLater
+from setpoint.operator import Operator
+from setpoint.testing.proof.kept import keep
 from setpoint.testing.proof.options import Options
 from setpoint.testing.proof.plans import At, Crash, Delete, Plan, Refuse, Uncollected
 from setpoint.testing.proof.prove import CLASSES, FIRST, plans_of, prove, replay
@@ -350,3 +357,91 @@ def test_without_hypothesis_all_else_is_tried_and_what_is_missing_is_told(
     assert report.is_good
     assert report.proven == report.total
     assert "pip install 'setpoint[prove]'" in str(report)
+
+
+# What is outside.
+
+
+def reaching(when: Callable[[Widget], bool], reach: Callable[[], object]) -> Callable[[], Operator]:
+    async def reconcile(widget: Widget, ctx: Context) -> None:
+        if when(widget):
+            with suppress(Exception):
+                reach()
+        await right(widget, ctx)
+
+    return lambda: operator_of(reconcile)
+
+
+def connect() -> None:
+    socket.create_connection(("203.0.113.7", 443), timeout=1)
+
+
+@pytest.mark.parametrize(
+    ("reach", "said"),
+    [
+        (connect, "connect to 203.0.113.7:443 (test_prove.py:"),
+        (lambda: socket.getaddrinfo("example.invalid", 443), "look up example.invalid (test_prove.py:"),
+        (lambda: subprocess.run(["true"], check=True), "run true (test_prove.py:"),
+    ],
+)
+def test_an_operator_that_reaches_outside_proves_nothing_though_it_hides_the_error(
+    reach: Callable[[], object], said: str
+) -> None:
+    make = reaching(lambda _widget: True, reach)
+    for report in (prove(make, budget=60), prove(make, steps=STRUCK.steps, budget=60), replay(make, STRUCK)):
+        assert not report.is_good
+        assert not report.failures, "what was refused is not held against it"
+        assert said in str(report)
+        assert "setpoint.testing.Cloud" in str(report)
+
+
+@pytest.mark.slow
+def test_an_operator_that_reaches_outside_only_after_a_fault_is_not_good() -> None:
+    seen = set[str]()
+
+    def again(widget: Widget) -> bool:  # only who is retried sees a version twice
+        key = f"{widget.metadata.uid} {widget.metadata.resource_version}"
+        is_known = key in seen
+        seen.add(key)
+        return is_known
+
+    def make() -> Operator:
+        seen.clear()
+        return reaching(again, connect)()
+
+    steps = STRUCK.steps
+    report = prove(make, steps=steps, only=["none", "E3"], most_plans=30, budget=20)
+    assert not report.is_good, str(report)
+    assert "connect to 203.0.113.7:443" in str(report)
+
+
+@contextmanager
+def listening() -> Iterator[tuple[str, int]]:
+    """The address of a server that accepts connections and says nothing."""
+    with ThreadingTCPServer(("127.0.0.1", 0), BaseRequestHandler) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            host, port = server.socket.getsockname()
+            yield host, port
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.mark.slow
+def test_what_is_allowed_is_reached_also_when_it_is_replayed() -> None:
+    with listening() as (host, port):
+
+        def reach() -> None:
+            with socket.create_connection((host, port), timeout=1):
+                pass
+
+        make = reaching(lambda _widget: True, reach)
+        report = prove(make, steps=STRUCK.steps, only=["none"], allow_network=[f"{host}:{port}"])
+        assert report.is_good, str(report)
+        kept = keep(STRUCK, report.how)
+        assert replay(make, msgspec.json.encode(kept)).external == {}
+        assert prove(
+            make, steps=STRUCK.steps, only=["none"], allow_network=[host], allow_program=["x"]
+        ).is_good

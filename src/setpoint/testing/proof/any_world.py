@@ -20,6 +20,7 @@ import msgspec
 
 from setpoint.controller.result import Request
 from setpoint.server.storage.protocol import Place
+from setpoint.testing.isolation import Allowed, Isolation, Refused
 from setpoint.testing.proof.cloud import Cloud
 from setpoint.testing.proof.director import Director
 from setpoint.testing.proof.pace import world_time
@@ -49,11 +50,20 @@ _AGAIN: Final = 1.0  # seconds between two starts of what ends as soon as it sta
 class AnyWorld(ABC):
     """One run."""
 
-    def __init__(self, make: Callable[[], Subject], clouds: Sequence[Cloud], plan: Plan, run: Run) -> None:
+    def __init__(
+        self,
+        make: Callable[[], Subject],
+        clouds: Sequence[Cloud],
+        plan: Plan,
+        run: Run,
+        allowed: Allowed,
+        *refused: Refused,
+    ) -> None:
         self._make = make
         self._clouds = clouds
         self._plan = plan
         self._run = run
+        self._isolation = Isolation(allowed, run.external, *refused)
         self._director: Director  # made by who is a whole world
         self._processes: list[Process] = []
         self._started = 0

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from setpoint.testing.isolation import Allowed
 from setpoint.testing.proof.plans import Create, Plan, Step
 
 
@@ -28,6 +29,13 @@ class How(msgspec.Struct, frozen=True, omit_defaults=True):
     rules: tuple[str, ...] = ()  # what the author's own say
     is_on_cluster: bool = False  # whether it was found on one that runs, and not in process
     history: tuple[str, ...] = ()
+    allow_network: tuple[str, ...] = ()  # what the operator may reach outside
+    allow_program: tuple[str, ...] = ()
+
+    @property
+    def allowed(self) -> Allowed:
+        """ValueError says which address is none."""
+        return Allowed.of(self.allow_network, self.allow_program)
 
 
 class Kept(Plan, frozen=True, omit_defaults=True):

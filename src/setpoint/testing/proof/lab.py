@@ -18,10 +18,10 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from inspect import isawaitable
 from pathlib import Path
 from types import TracebackType
@@ -38,6 +38,7 @@ from setpoint.errors import NotFound
 from setpoint.net.transport import Transport
 from setpoint.testing.conditions import why_not
 from setpoint.testing.golden import assert_matches
+from setpoint.testing.isolation import Allowed, Isolation
 from setpoint.testing.manifests import Manifest, objects_in
 from setpoint.testing.proof.chance import seeded
 from setpoint.testing.proof.cloud import Cloud
@@ -77,6 +78,10 @@ class Lab:
     With ``controllers``, those of every cluster run in it, by their names, or all: a Deployment makes pods.
     Of each operator there are ``replicas``, which elect a leader if they are several.  Paths begin in
     ``folder``; ``update`` has snapshots written where they would be compared.
+
+    Operators reach nothing outside, and a test in which one wants to fails: ``clouds`` stand for what they
+    use.  ``allow_network`` names addresses that they may reach all the same (``HOST``, ``HOST:PORT``, the
+    path of a Unix socket), ``allow_program`` programs that they may run.
     """
 
     def __init__(
@@ -86,10 +91,13 @@ class Lab:
         clouds: tuple[Cloud, ...] = (),
         controllers: Controllers = False,
         replicas: int = 1,
+        allow_network: Sequence[str] = (),
+        allow_program: Sequence[str] = (),
         folder: Path = Path(),
         update: bool = False,
     ) -> None:
         self._seed = seed
+        self._allowed = Allowed.of(allow_network, allow_program)
         self._clouds = clouds
         self._controllers = controllers
         self._folder = folder
@@ -105,7 +113,9 @@ class Lab:
         return f"<{type(self).__name__} {len(self.trace.writes)} writes>"
 
     def __enter__(self) -> Self:
-        prepared = replace(_prepared(chosen(self._controllers)), clouds=self._clouds)
+        prepared = replace(
+            _prepared(chosen(self._controllers)), clouds=self._clouds, allowed=self._allowed, refused={}
+        )
         names: random.Random = self._stack.enter_context(seeded(self._seed))
         self._start(asyncio.Runner(loop_factory=PacedLoop), self._begin(prepared, names))
         return self
@@ -143,7 +153,7 @@ class Lab:
 
     def run(self, operator: Subject | Callable[[], Subject], *, crds: bool = True) -> None:
         """Start an operator, with the definitions of its kinds."""
-        make = maker(operator)
+        make = partial(Isolation(self._allowed, self.trace.external).call, maker(operator))
         if crds and (defined := make().crds()):
             self._define(defined)
         self.wait(self._world.host(make))
@@ -214,6 +224,7 @@ class Lab:
 
     def _let_pass(self, seconds: float) -> None:
         self.wait(self._world.let_pass(seconds))
+        self.assert_isolated()
 
     def restart(self) -> None:
         """Have every operator die and start again."""
@@ -365,7 +376,9 @@ class Lab:
     def settle(self) -> None:
         """Wait until nothing stirs; AssertionError if it never comes to that."""
         __tracebackhide__ = True
-        if why := self.wait(self._world.settle(PATIENCE)):
+        why = self.wait(self._world.settle(PATIENCE))
+        self.assert_isolated()
+        if why:
             raise AssertionError(f"it does not come to rest: {why}")
 
     def snapshot(self) -> State:
@@ -392,6 +405,12 @@ class Lab:
                 f"placed, but what it waits for did not happen, or was refused: {'; '.join(left)} (the story "
                 "says what did)"
             )
+
+    def assert_isolated(self) -> None:
+        """No operator wanted to reach anything outside; every call that waits sees to that itself."""
+        __tracebackhide__ = True
+        for refused in self.trace.external:
+            raise AssertionError(refused)
 
     def story(self) -> str:
         """What has happened, in four columns: the user, the operator, what it saw, the server.

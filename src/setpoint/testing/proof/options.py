@@ -52,6 +52,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     most_plans: int | None = None
     most_of_class: int | None = None
     controllers: Controllers = False
+    allow_network: Sequence[str] = ()
+    allow_program: Sequence[str] = ()
     is_exhaustive: bool = False
     shrink: bool = True
     on_plan: Callable[[Report], None] = _ignore
@@ -84,6 +86,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
             tuple(self.objects),
             tuple(words(rule) for rule in (*self.always, *self.never)),
             history=rules.history,
+            allow_network=tuple(self.allow_network),
+            allow_program=tuple(self.allow_program),
         )
 
 

@@ -5,6 +5,8 @@ cancelled until none is left, in no time; one that will not be cancelled is told
 it had in memory is gone with it, as far as it was in the operator that ``make`` gave: so ``make`` should
 build a new one each time.
 
+It reaches its API server and its clouds, and nothing else: ``isolation.py``.
+
 Started and killed by ``world.py``.
 """
 
@@ -27,6 +29,7 @@ from setpoint.controller.worker import Looked
 from setpoint.errors import LeadershipLost
 from setpoint.manager.lease_state import LeaderElection
 from setpoint.manager.manager import Manager
+from setpoint.testing.isolation import Isolation
 from setpoint.testing.proof import cloud, trace
 from setpoint.testing.proof.pace import moment, world_time
 from setpoint.testing.proof.seam import Seam
@@ -68,6 +71,7 @@ class Process:
         *,
         stirred: Callable[[], int],
         elects: bool,
+        isolation: Isolation,
     ) -> None:
         self.number = number
         self.seam = seam
@@ -84,6 +88,7 @@ class Process:
         self._looked_after: dict[tuple[str, Request], int] = {}
         self._effects = 0
         self._elects = elects
+        self._isolation = isolation
         self._main: asyncio.Task[None] | None = None
         self._context = contextvars.copy_context()  # until it starts
 
@@ -95,6 +100,7 @@ class Process:
         context.run(actor.set, f"operator {self.number}")
         context.run(current.set, self)
         context.run(cloud.way.set, self.seam)
+        context.run(self._isolation.enter_context)
         loop = asyncio.get_running_loop()
         self._main = loop.create_task(self._live(), name=f"process {self.number}", context=context)
 

@@ -96,6 +96,10 @@ def prove(question: Question) -> Report:
     stay.  Objects of the ``history`` resources (``controllerrevisions.apps``) record the past, so they may
     depend on it.
 
+    Sockets, name lookups and programs of the operator are refused, and a proof in which it wanted any is not
+    good: what it uses outside is a ``Cloud`` here.  ``allow_network`` lets it reach some addresses all the
+    same (``HOST``, ``HOST:PORT``, the path of a Unix socket), ``allow_program`` run some programs.
+
     ``only`` these classes of faults, and judged ``without`` these oracles; ``seed`` is of all chance.  It
     ends early after ``most_failures`` failures or ``most_plans`` plans; when all single faults are through,
     if ``is_exhaustive``.  With ``most_of_class``, so many plans of each class are tried, spread over the
@@ -109,11 +113,18 @@ def prove(question: Question) -> Report:
         clouds=question.clouds,
         objects=question.objects,
         controllers=question.controllers,
+        allowed=question.how.allowed,
     )
     proof = _Proof(prepared, question.rules, question.how, question)
     if question.steps is not None:
         return proof.run(tuple(question.steps))
-    made = usual(prepared, question.example, seed=question.seed)
+    try:
+        made = usual(prepared, question.example, seed=question.seed)
+    except ValueError:
+        if not prepared.refused:
+            raise
+    if prepared.refused:  # what it did without that says nothing
+        return proof.report
     proof.report.skipped.update(made.skipped)
     return proof.run(made.steps)
 
@@ -148,7 +159,13 @@ def replay(
         without=None if without is None else tuple(checked(without, ids(), "oracle")),
         controllers=None if controllers is None else chosen(controllers),
     )
-    prepared = Prepared.of(maker(operator), clouds=clouds, objects=how.objects, controllers=how.controllers)
+    prepared = Prepared.of(
+        maker(operator),
+        clouds=clouds,
+        objects=how.objects,
+        controllers=how.controllers,
+        allowed=how.allowed,
+    )
     rules = Rules(tuple(always), tuple(never), how.at_most, how.keeps, how.history)
     return _Proof(prepared, rules, how).once(kept)
 
@@ -193,7 +210,7 @@ class _Proof:
         self._references: dict[bytes, Reference] = {}
         self._fresh = FreshStarts(prepared)
         self._met: set[str] = set()  # the classes of faults of which a plan was run twice
-        self.report = Report(prepared.make().name, how=how)
+        self.report = Report(prepared.make().name, how=how, external=prepared.refused)
 
     def run(self, steps: tuple[Step, ...]) -> Report:
         told, report, began = self._options, self.report, time.process_time()
@@ -267,9 +284,13 @@ class _Proof:
         go_on_from(report, reference.run if can_go_on else None)
 
     def _learn(self, steps: tuple[Step, ...]) -> bool:
-        """See that two runs are the same, and what the operator draws by chance; whether they are."""
+        """See that it keeps to itself, that two runs are the same, and what it draws by chance; whether it
+        does, and they are.
+        """
         plan = Plan(steps, (), self._seed)
-        self._prepared.run(plan)  # what is made once and kept, wherever in the interpreter, is made here
+        # What is made once and kept, wherever in the interpreter, is made here.
+        if self._prepared.run(plan).external:
+            return False
         first, again = self._prepared.run(plan), self._prepared.run(plan)
         if first.digest != again.digest:
             self.report.broken.append(_differ(first, again))
@@ -325,7 +346,7 @@ class _Proof:
         return self._prepared.run(plan, probe_always=True)
 
     def _found(self, run: Run, reference: Reference) -> list[Finding]:
-        return self._fresh.judge(run, reference, self._without)
+        return outside(run) or self._fresh.judge(run, reference, self._without)
 
     def _is_the_same(self, run: Run, reference: Reference) -> bool:
         """Whether another run of the same plan is the same; said to be broken, if not."""
@@ -450,6 +471,11 @@ def masked_by_chance(prepared: Prepared, steps: tuple[Step, ...], first: Run | N
         runs = [run for run in others if len(run.checkpoints) > number]
         masked |= varying([point.state, *(run.checkpoints[number].state for run in runs)])
     return masked
+
+
+def outside(run: Run) -> list[Finding]:
+    """That the operator was refused what it wanted outside of the cluster: then the run shows nothing."""
+    return [Finding("O13", refused) for refused in run.external][:1]
 
 
 def real(findings: Iterable[Finding]) -> tuple[Finding, ...]:

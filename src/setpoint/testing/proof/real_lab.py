@@ -13,7 +13,7 @@ half a minute to hear of a new kind.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, Self
 
@@ -41,10 +41,18 @@ class RealLab(Lab):
         unavailable: Callable[[str], NoReturn],
         clouds: tuple[Cloud, ...] = (),
         node: bool = False,
+        allow_network: Sequence[str] = (),
+        allow_program: Sequence[str] = (),
         folder: Path = Path(),
         update: bool = False,
     ) -> None:
-        super().__init__(clouds=clouds, folder=folder, update=update)
+        super().__init__(
+            clouds=clouds,
+            allow_network=allow_network,
+            allow_program=allow_program,
+            folder=folder,
+            update=update,
+        )
         self._config = config
         self._unavailable = unavailable
         self._has_node = node
@@ -62,7 +70,9 @@ class RealLab(Lab):
         resources: dict[tuple[str, str], Resource] = {}
         for each in await admin.discovery.resources():
             resources.setdefault((each.group, each.plural), each)
-        self._ground = Ground(Nothing, way, admin, resources, frozenset(), clouds=self._clouds)
+        self._ground = Ground(
+            Nothing, way, admin, resources, frozenset(), clouds=self._clouds, allowed=self._allowed
+        )
         if self._has_node:
             await self._open.enter_async_context(Node(admin))
         bounds = await self._open.enter_async_context(self._ground.namespace())

@@ -56,6 +56,7 @@ from setpoint.testing.proof.prove import (
     is_enough,
     is_settled,
     kept_of,
+    outside,
     plans_of,
     real,
     smaller_than,
@@ -120,6 +121,8 @@ def prove_on_cluster(
     most_failures: int = 3,
     most_plans: int | None = None,
     most_of_class: int | None = None,
+    allow_network: Sequence[str] = (),
+    allow_program: Sequence[str] = (),
     shrink: bool = True,
     at_once: int = 1,
     on_plan: Callable[[Report], None] = lambda _report: None,
@@ -147,14 +150,17 @@ def prove_on_cluster(
         most_failures=most_failures,
         most_plans=most_plans,
         most_of_class=most_of_class,
+        allow_network=allow_network,
+        allow_program=allow_program,
         shrink=shrink,
         on_plan=on_plan,
     )
     make, skipped = maker(operator), dict[str, str]()
     if steps is None:
-        made = usual(Prepared.of(make, clouds=clouds), example, seed=seed)
+        prepared = Prepared.of(make, clouds=clouds, allowed=told.how.allowed)
+        made = usual(prepared, example, seed=seed)
         steps, skipped = made.steps, made.skipped
-    site = Site(make, config, tuple(steps), tuple(clouds))
+    site = Site(make, config, tuple(steps), tuple(clouds), told.how.allowed)
     proof = _Proof(site, told.rules, told.how, told, at_once=at_once)
     proof.report.skipped.update(skipped)
     return _run(proof, proof.run())
@@ -196,7 +202,7 @@ def replay_on_cluster(
             "it was found among objects that are not on a cluster (objects=…): replay it in process"
         )
     rules = Rules(tuple(always), tuple(never), how.at_most, how.keeps, how.history)
-    proof = _Proof(Site(maker(operator), config, kept.steps, tuple(clouds)), rules, how)
+    proof = _Proof(Site(maker(operator), config, kept.steps, tuple(clouds), how.allowed), rules, how)
     return _run(proof, proof.once(kept))
 
 
@@ -246,6 +252,7 @@ class _Proof:
             how=msgspec.structs.replace(how, is_on_cluster=True),
             cluster=site.server,
             skipped={name: why for name, why in _UNJUDGED.items() if name.split(" ")[0] not in self._without},
+            external=site.refused,
         )
 
     async def run(self) -> None:
@@ -277,7 +284,9 @@ class _Proof:
         async with self._site.ground() as ground:
             reference = await self._learn(ground)
             self.report.reference = reference.run
-            if plan.faults:
+            if reference.run.external:
+                pass
+            elif plan.faults:
                 await self._try(ground, plan, twice=True)
             else:
                 await self._undisturbed(ground, plan, reference)
@@ -288,6 +297,8 @@ class _Proof:
     async def _begin(self, ground: Ground) -> None:
         """What is so without any fault."""
         report, reference = self.report, await self._learn(ground)
+        if reference.run.external:
+            return
         can_go_on = is_settled(reference.run) and does_something(reference.run, self._without)
         if not can_go_on or not self._only or "none" in self._only:
             await self._undisturbed(ground, reference.run.plan, reference)
@@ -403,6 +414,8 @@ class _Proof:
             run = await self._run(ground, plan, reference=reference.run)
         else:
             run = await self._run(ground, plan, probe_always=True)
+        if refused := outside(run):
+            return run, refused
         findings = judge(run, reference, without=self._without)
         if not plan.faults and "O4" not in self._without:
             findings += await self._fresh_starts(ground, run)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any, Final
 
 from setpoint.api.forms import untyped
@@ -25,6 +26,7 @@ from setpoint.errors import AlreadyExists, DeadlineExceeded, NotFound, SetpointE
 from setpoint.kube.apiextensions.v1 import CustomResourceDefinition
 from setpoint.kube.core.v1 import Namespace
 from setpoint.testing.faults import Faults
+from setpoint.testing.isolation import Allowed, Isolation
 from setpoint.testing.proof.cloud import Cloud
 from setpoint.testing.proof.plans import Change, Create, Delete, Pass, Step
 from setpoint.testing.proof.process import Subject
@@ -40,9 +42,16 @@ class Site:
     """One proof's part of a cluster."""
 
     def __init__(
-        self, make: Callable[[], Subject], config: Config, steps: tuple[Step, ...], clouds: tuple[Cloud, ...]
+        self,
+        make: Callable[[], Subject],
+        config: Config,
+        steps: tuple[Step, ...],
+        clouds: tuple[Cloud, ...],
+        allowed: Allowed | None = None,
     ) -> None:
-        self.make = make
+        isolation = Isolation(allowed)
+        self.make = partial(isolation.call, make)
+        self.allowed, self.refused = isolation.allowed, isolation.refused
         self.steps = steps
         self.server = config.server
         self._config = config
@@ -86,6 +95,8 @@ class Site:
             clouds=self._clouds,
             proof=self._id,
             defaults=status_defaults(self.make().crds()),
+            allowed=self.allowed,
+            refused=self.refused,
         )
 
     def _sign(self) -> Namespace:

@@ -33,10 +33,11 @@ from setpoint.client.client import Client
 from setpoint.errors import NotFound, SetpointError
 from setpoint.kube.core.v1 import Namespace
 from setpoint.net.transport import Request as HttpRequest
-from setpoint.net.transport import Transport
+from setpoint.net.transport import Response, Transport
 from setpoint.server.registry.crd.fill import Fill
 from setpoint.server.storage.protocol import Place
 from setpoint.testing.asked import Asked
+from setpoint.testing.isolation import Allowed, Refused, exempt
 from setpoint.testing.proof.any_world import AnyWorld, may_step_fail, now
 from setpoint.testing.proof.cloud import Cloud
 from setpoint.testing.proof.confined import Bounds, Confined, Told
@@ -83,6 +84,8 @@ class Ground:
     masked: Masked = frozenset()
     followed: frozenset[str] | None = None  # resources in which anything is known to happen; None: all
     strayed: list[str] = field(default_factory=list)
+    allowed: Allowed = field(default_factory=Allowed)  # what the operator may reach besides the cluster
+    refused: Refused = field(default_factory=dict)  # what it tried to
     proof: str = field(default_factory=lambda: secrets.token_hex(4))  # of several on one cluster, which
     defaults: Mapping[str, Fill] = field(default_factory=dict)  # of the status of its kinds, by resource
 
@@ -136,7 +139,7 @@ class RealWorld(AnyWorld):
     """One run, on a real cluster."""
 
     def __init__(self, ground: Ground, plan: Plan, run: Run, bounds: Bounds) -> None:
-        super().__init__(ground.make, ground.clouds, plan, run)
+        super().__init__(ground.make, ground.clouds, plan, run, ground.allowed, ground.refused)
         self._ground = ground
         self._bounds = bounds
         self.mirror = Mirror(ground.make().name)
@@ -344,7 +347,7 @@ class RealWorld(AnyWorld):
         self._started += 1
         by = f"operator {self._started}"
         way = Confined(self._ground.way, self._bounds, self._told, is_disturbed=True)
-        seam = Seam(way, self._started, self._director)
+        seam = Seam(_exempted(way), self._started, self._director)
         seam.token = self._token
         began = datetime.now(UTC) - timedelta(seconds=now())
         process = Process(
@@ -355,6 +358,7 @@ class RealWorld(AnyWorld):
             self._run,
             stirred=lambda: self.mirror.stirred,
             elects=False,
+            isolation=self._isolation,
         )
         self._processes.append(process)
         process.is_starved = any(isinstance(fault, Starve) for fault in self._plan.faults)
@@ -471,6 +475,16 @@ class RealWorld(AnyWorld):
 
     def _stir(self) -> None:
         self.mirror.stirred += 1
+
+
+def _exempted(way: Transport) -> Transport:
+    """A way to the API server for an operator that may connect to nothing else."""
+
+    async def send(request: HttpRequest) -> Response:
+        with exempt():
+            return await way(request)
+
+    return send
 
 
 def _unheard(_text: str) -> None:

@@ -26,6 +26,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 import msgspec
 
+from setpoint.testing.isolation import Refused
 from setpoint.testing.proof.kept import How, Kept, as_call, keep
 from setpoint.testing.proof.oracles import Finding
 from setpoint.testing.proof.plans import Plan, Step, write_plan
@@ -87,6 +88,7 @@ class Report:
     how: How = field(default_factory=How)  # what the proof was told
     cluster: str = ""  # the server of the cluster that it was on; "" in process
     skipped: dict[str, str] = field(default_factory=dict)  # what was left out (on a cluster: much), and why
+    external: Refused = field(default_factory=dict)  # what the operator was refused outside of the cluster
 
     @property
     def alarms(self) -> list[Failure]:
@@ -95,8 +97,8 @@ class Report:
 
     @property
     def is_good(self) -> bool:
-        """Whether enough was proven, and nothing was found."""
-        return not self.alarms and not self.broken and not self.proves_little
+        """Whether enough was proven, and nothing was found, or refused outside of the cluster."""
+        return not self.alarms and not self.broken and not self.external and not self.proves_little
 
     @property
     def listed(self) -> int:
@@ -150,6 +152,7 @@ class Report:
 
 def as_text(report: Report, width: int = WIDTH, *, repro: bool = True) -> str:
     lines = [_summary(report), *_tried(report), *_skipped(report, _NAMED)]
+    lines += [f"EXTERNAL CALL {external}" for external in report.external]
     lines += [f"BROKEN (our own failure): {broken}" for broken in report.broken]
     for failure in report.failures:
         lines += ["", *_failure(failure, width)]
@@ -168,6 +171,7 @@ def _summary(report: Report) -> str:
     speed = report.plans / report.seconds if report.seconds else 0.0
     spent = f"on {report.cluster}" if report.cluster else f"of CPU ({speed:.0f} a second)"
     said = "FAIL" if report.alarms else "BROKEN" if report.broken else _too_little(report)[0] or "ok"
+    said = "EXTERNAL CALLS REFUSED" if said == "ok" and report.external else said
     warned = len(report.failures) - len(report.alarms)
     return (
         f"{said} {report.operator}: {report.plans} plans in {report.seconds:.1f} s {spent}, "
@@ -178,6 +182,8 @@ def _summary(report: Report) -> str:
 
 def _too_little(report: Report) -> tuple[str, str]:
     """That too little was proven, in two words, and why; "" where it was enough."""
+    if not report.proven and report.external:
+        return "NOTHING PROVEN", "the operator calls systems outside of the cluster, which is refused"
     if not report.proven:
         return "NOTHING PROVEN", "no plan was conclusive"
     if report.proves_little:
@@ -436,6 +442,11 @@ def _suite(report: Report) -> str:
         f"<error message={quoteattr(broken)}/></testcase>"
         for number, broken in enumerate(report.broken, 1)
     ]
+    cases += [
+        f"<testcase classname={quoteattr(report.operator)} name={quoteattr(f'no external call {number}')}>"
+        f"<error message={quoteattr(external)}/></testcase>"
+        for number, external in enumerate(report.external, 1)
+    ]
     little, why = _too_little(report)
     if little and not report.alarms and not report.broken:
         cases.append(
@@ -478,6 +489,7 @@ def as_html(*reports: Report) -> str:
         parts += [
             f"<p>{html.escape(each)}</p>" for each in (*_tried(report), *_skipped(report), *_ends(report))
         ]
+        parts += [f"<p><b>external call:</b> {html.escape(each)}</p>" for each in report.external]
         parts += [f"<p><b>our own failure:</b> {html.escape(each)}</p>" for each in report.broken]
         parts += [_page_of(failure, report) for failure in report.failures]
         if report.inconclusive:

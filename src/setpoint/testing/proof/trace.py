@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
+from setpoint.testing.isolation import Refused
 from setpoint.testing.proof.plans import At, Plan
 
 State: TypeAlias = dict[str, Any]  # canonical objects, by what they are called
@@ -132,6 +133,7 @@ class Run:
     overlaps: list[str] = field(default_factory=list)  # when two led
     requests: int = 0
     refused: list[str] = field(default_factory=list)  # steps of the plan that the server did not take
+    external: Refused = field(default_factory=dict)  # calls of the operator outside, all refused
     spins: str = ""  # why time stood still
     stuck: list[str] = field(default_factory=list)  # tasks that do not end when they are cancelled
     given: Mapping[str, Any] = field(default_factory=dict)  # objects that were there before, by their places

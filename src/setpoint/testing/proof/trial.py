@@ -81,6 +81,8 @@ class Trial:
         without: Sequence[str] = (),
         objects: Sequence[Any] = (),
         controllers: Controllers = False,
+        allow_network: Sequence[str] = (),
+        allow_program: Sequence[str] = (),
     ) -> None:
         make = maker(operator)
         made = make()
@@ -97,10 +99,14 @@ class Trial:
             history=history,
             without=checked(without, ids(), "oracle"),
             controllers=controllers,
+            allow_network=allow_network,
+            allow_program=allow_program,
         )
         self._rules, self._how = told.rules, told.how
         self._without = frozenset(told.without)
-        prepared = Prepared.of(make, clouds=clouds, objects=told.objects, controllers=controllers)
+        prepared = Prepared.of(
+            make, clouds=clouds, objects=told.objects, controllers=controllers, allowed=self._how.allowed
+        )
         usual = usual_steps_of(prepared, example) if self._crds else ()
         self._prepared = replace(prepared, masked=masked_by_chance(prepared, usual))
         self._fresh = FreshStarts(self._prepared)
@@ -159,6 +165,8 @@ class Trial:
     def check(self, plan: Plan) -> None:
         """Run a plan; AssertionError with the story if it is not survived, or if it shows nothing."""
         run, findings = self._judged(plan)
+        for refused in self._prepared.refused:
+            raise AssertionError(refused)
         wrong = real(findings)
         if findings and not wrong:
             if currently_in_test_context():

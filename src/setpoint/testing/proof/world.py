@@ -41,6 +41,7 @@ from setpoint.server.registry.crd.fill import Fill
 from setpoint.server.registry.resources import Resource
 from setpoint.server.server import ApiServer
 from setpoint.server.storage.protocol import Event, Place
+from setpoint.testing.isolation import Allowed, Isolation, Refused
 from setpoint.testing.proof.any_world import AnyWorld, may_step_fail, now
 from setpoint.testing.proof.chance import seeded
 from setpoint.testing.proof.cloud import Cloud
@@ -99,6 +100,8 @@ class Prepared:
     controllers: tuple[str, ...] = ()  # of those that every cluster has
     given: Mapping[str, Any] = field(default_factory=dict)  # the ``objects`` there are besides, by place
     defaults: Mapping[str, Fill] = field(default_factory=dict)  # of the status of its kinds, by resource
+    allowed: Allowed = field(default_factory=Allowed)  # what the operator may reach outside
+    refused: Refused = field(default_factory=dict)  # what it tried to, in all runs
 
     @classmethod
     def of(
@@ -108,9 +111,12 @@ class Prepared:
         clouds: Sequence[Cloud] = (),
         objects: Iterable[Any] = (),
         controllers: Controllers = False,
+        allowed: Allowed | None = None,
     ) -> Prepared:
         """Start a server once, and have it know what the operator defines; ``objects`` are there besides."""
         names, besides = tuple(dict.fromkeys((*chosen(controllers), *needed(make())))), list(objects)
+        isolation = Isolation(allowed)
+        make = partial(isolation.call, make)
 
         async def prepare() -> tuple[Snapshot, frozenset[str]]:
             store = WorldStore(Snapshot())
@@ -120,7 +126,8 @@ class Prepared:
                 BuiltIn(names).running(server.transport(), clock),
             ):
                 user = _User(server)
-                _check(make(), server, clock)
+                with isolation:
+                    _check(make(), server, clock)
                 crds = make().crds()
                 for obj in [*crds, *besides]:
                     await user.act(Create(obj))
@@ -146,6 +153,8 @@ class Prepared:
             controllers=names,
             given=_given(begin, map(_identity, besides)),
             defaults=status_defaults(make().crds()),
+            allowed=isolation.allowed,
+            refused=isolation.refused,
         )
 
     def run(self, plan: Plan, *, reference: Run | None = None, probe_always: bool = False) -> Run:
@@ -185,7 +194,7 @@ class World(AnyWorld):
     """One run, in virtual time."""
 
     def __init__(self, prepared: Prepared, plan: Plan, run: Run, names: random.Random) -> None:
-        super().__init__(prepared.make, prepared.clouds, plan, run)
+        super().__init__(prepared.make, prepared.clouds, plan, run, prepared.allowed, prepared.refused)
         self._prepared = prepared
         self._clock = WorldClock()
         self._paces: dict[Seam, Pace] = {}  # of the machines on which processes run
@@ -455,6 +464,7 @@ class World(AnyWorld):
             self._run,
             stirred=lambda: self._stirred,
             elects=self._elects,
+            isolation=self._isolation,
         )
         self._processes.append(process)
         if past is not None and fault is not None:
