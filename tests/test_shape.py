@@ -161,6 +161,7 @@ PURE = (
     "testing/proof/matching.py",
     "testing/proof/oracles.py",
     "testing/proof/plans.py",
+    "testing/proof/redaction.py",
     "testing/proof/report.py",
     "testing/proof/states.py",
     "testing/proof/sweep.py",

@@ -23,6 +23,7 @@ from setpoint.net.trust import CertificatePair, server_context
 from setpoint.server.authentication.tokens import BearerTokens
 from setpoint.server.registry.requests import User
 from setpoint.server.server import ApiServer
+from tests.canary import CANARY, assert_unseen
 from tests.server.hooks import Hooks, hooks_behind, made
 from tests.server.hooks import ask as ask_server
 from tests.server.http.asking import MAPS, Asking, Got, config_map
@@ -237,7 +238,7 @@ async def test_who_is_known_may_send_what_is_allowed_in_any_framing() -> None:
 
 async def test_no_secret_reaches_a_log_or_a_repr(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
     caplog.set_level(logging.DEBUG)
-    canary = "c4n4ry-hunter2"
+    canary = CANARY
     async with ApiServer(tmp_path) as server, server.serve() as served:
         ask = Asking(server.transport())
         await ask.create(SECRETS, {"metadata": {"name": "a"}, "stringData": {"k": canary}})
@@ -274,7 +275,8 @@ async def test_no_secret_reaches_a_log_or_a_repr(caplog: pytest.LogCaptureFixtur
             )
         ]
     said = caplog.text + "".join(shown)
-    for secret in (canary, server.token, issued["status"]["token"], "PRIVATE KEY"):
+    assert_unseen(said)
+    for secret in (server.token, issued["status"]["token"], "PRIVATE KEY"):
         assert secret not in said
 
 

@@ -422,8 +422,9 @@ def _keep(path: Path, operator: Proven, report: Report, again: str) -> None:
 def _write(file: Path, test: Path | None, path: Path, failure: Failure, report: Report) -> None:
     from setpoint.testing.proof.kept import as_test, keep  # noqa: PLC0415
     from setpoint.testing.proof.plans import write_plan  # noqa: PLC0415
+    from setpoint.testing.proof.redaction import redacted_kept  # noqa: PLC0415
 
-    kept = keep(failure.plan, report.how, operator=str(path.absolute()), name=report.operator)
+    kept = redacted_kept(keep(failure.plan, report.how, operator=str(path.absolute()), name=report.operator))
     file.write_bytes(write_plan(kept))
     if test is not None:
         way = os.path.relpath(path.absolute(), test.absolute().parent)

@@ -44,8 +44,9 @@ from setpoint.testing.proof.chance import seeded
 from setpoint.testing.proof.cloud import Cloud
 from setpoint.testing.proof.controllers import Controllers, chosen
 from setpoint.testing.proof.pace import PacedLoop, world_time
-from setpoint.testing.proof.plans import NEEDS_LEADER, AnyFault, At, Freeze, Hide, Plan
+from setpoint.testing.proof.plans import NEEDS_LEADER, AnyFault, At, Freeze, Hide, Plan, redacted_patch
 from setpoint.testing.proof.process import Subject, make_task, maker
+from setpoint.testing.proof.redaction import Redactor, redacted_object
 from setpoint.testing.proof.report import causal, story
 from setpoint.testing.proof.store import actor
 from setpoint.testing.proof.trace import USER, Run, State
@@ -188,7 +189,8 @@ class Lab:
         self, kind: type[Any] | Form[Any], name: str, patch: dict[str, Any], *, namespace: str | None = None
     ) -> None:
         """Change an object by a merge patch."""
-        what = f"{form_of(kind).gvk.kind} {name}: {msgspec.json.encode(patch).decode()}"
+        called = form_of(kind).gvk.kind
+        what = f"{called} {name}: {msgspec.json.encode(redacted_patch(called, patch)).decode()}"
         self._act("change", what, self.client.patch(kind, name, MergePatch(patch), namespace=namespace))
         self.settle()
 
@@ -420,6 +422,7 @@ class Lab:
         """
         lines = causal(self.trace, self._looked_at)
         told = replace(self.trace, lines=lines if self.trace.fired else lines[-_TOLD:])
+        told = Redactor(self.trace).run(told)
         return "\n".join(story(told, _TOLD))
 
     async def _look(self, kind: type[Any] | Form[Any], *found: Key) -> None:
@@ -453,7 +456,7 @@ async def _of(given: Awaitable[T]) -> T:
 
 
 def _shown(obj: object) -> str:
-    """An object in one line, without the records of who wrote what."""
-    wire = to_wire(obj)
+    """An object in one line, without the records of who wrote what, and without what is in a Secret."""
+    wire = redacted_object(to_wire(obj))
     metadata = {name: each for name, each in wire.get("metadata", {}).items() if name != "managedFields"}
     return msgspec.json.encode({**wire, "metadata": metadata}).decode()

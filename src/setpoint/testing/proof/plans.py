@@ -32,6 +32,22 @@ class At(msgspec.Struct, frozen=True, order=True, omit_defaults=True):
         return f"{self.what} #{self.nth}"
 
 
+REDACTED: Final = "<redacted>"
+SECRET_FIELDS: Final = ("data", "stringData")
+
+
+def redacted_patch(kind: str, patch: dict[str, Any]) -> dict[str, Any]:
+    """A patch of an object, or a whole one, as it may be shown: without the values of a Secret."""
+    if kind != "Secret":
+        return patch
+    shown = {
+        field: {key: None if value is None else REDACTED for key, value in patch[field].items()}
+        for field in SECRET_FIELDS
+        if isinstance(patch.get(field), dict)
+    }
+    return {**patch, **shown}
+
+
 # ---- what a user does ------------------------------------------------------------------------------
 
 
@@ -61,7 +77,8 @@ class Change(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
 
     def __str__(self) -> str:
         what = f"{self.kind}/{self.subresource}" if self.subresource else self.kind
-        said = f"change {what} {self.name}: {msgspec.json.encode(self.patch).decode()}"
+        patch = redacted_patch(self.kind, self.patch)
+        said = f"change {what} {self.name}: {msgspec.json.encode(patch).decode()}"
         return f"{said}, which may fail" if self.may_fail else said
 
 

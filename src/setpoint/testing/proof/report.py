@@ -4,6 +4,8 @@ A failure is told as a story in four columns (the user, the operator, what it sa
 happened only the causal slice is shown (``causal``): what was done to, seen of and decided about the objects
 that are found wrong or that a fault struck, their owners and what they own; and every fault, death and start.
 
+What is in Secrets is shown nowhere (``redaction.py``).
+
 With each goes what runs it again, as a call that can be pasted into a test (``kept.as_call``).
 
 What could not be tried or judged (``Report.skipped``), as on a cluster, is told with the rest, everywhere,
@@ -20,7 +22,7 @@ import re
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
@@ -30,6 +32,7 @@ from setpoint.testing.isolation import Refused
 from setpoint.testing.proof.kept import How, Kept, as_call, keep
 from setpoint.testing.proof.oracles import Finding
 from setpoint.testing.proof.plans import Plan, Step, write_plan
+from setpoint.testing.proof.redaction import Redactor, redacted_kept
 from setpoint.testing.proof.states import difference
 from setpoint.testing.proof.sweep import Cell
 from setpoint.testing.proof.trace import Line, Run, Written
@@ -65,7 +68,20 @@ class Failure:
         return self.findings[0]
 
     def __str__(self) -> str:
-        return f"{self.first} · {self.plan}"
+        return self.redactor.text(f"{self.first} · {self.plan}")
+
+    @property
+    def redactor(self) -> Redactor:
+        return Redactor(self.run, self.reference)
+
+    def redacted(self) -> Failure:
+        """As it may be shown: without what is in Secrets."""
+        redactor = self.redactor
+        findings = tuple(
+            replace(each, what=redactor.text(each.what), details=tuple(redactor.texts(each.details)))
+            for each in self.findings
+        )
+        return replace(self, findings=findings, run=redactor.run(self.run))
 
 
 @dataclass(slots=True, repr=False)
@@ -150,7 +166,21 @@ class Report:
         return f"<{type(self).__name__} {_summary(self)}>"
 
 
+def redacted(report: Report) -> Report:
+    """A report as it may be shown: without what is in Secrets."""
+    runs = [each for failure in report.failures for each in (failure.run, failure.reference)]
+    redactor = Redactor(report.reference, *runs)
+    return replace(
+        report,
+        failures=[failure.redacted() for failure in report.failures],
+        broken=redactor.texts(report.broken),
+        inconclusive=redactor.texts(report.inconclusive),
+        skipped={name: redactor.text(why) for name, why in report.skipped.items()},
+    )
+
+
 def as_text(report: Report, width: int = WIDTH, *, repro: bool = True) -> str:
+    report = redacted(report)
     lines = [_summary(report), *_tried(report), *_skipped(report, _NAMED)]
     lines += [f"EXTERNAL CALL {external}" for external in report.external]
     lines += [f"BROKEN (our own failure): {broken}" for broken in report.broken]
@@ -230,7 +260,7 @@ def _skipped(report: Report, most: int | None = None) -> list[str]:
 
 
 def _kept(failure: Failure, report: Report) -> Kept:
-    return keep(failure.plan, report.how, name=report.operator)
+    return redacted_kept(keep(failure.plan, report.how, name=report.operator))
 
 
 def _repro(failure: Failure, report: Report) -> list[str]:
@@ -242,7 +272,8 @@ def _repro(failure: Failure, report: Report) -> list[str]:
 def _call(failure: Failure, report: Report) -> list[str]:
     runs = [failure.run, *([failure.reference] if failure.reference is not None else [])]
     outside = {each.at.what.split(" ")[1] for run in runs for each in run.effects if each.is_external}
-    return as_call(keep(failure.plan, report.how), sorted(outside), is_warning=failure.is_warning)
+    kept = redacted_kept(keep(failure.plan, report.how))
+    return as_call(kept, sorted(outside), is_warning=failure.is_warning)
 
 
 def _failure(failure: Failure, width: int = WIDTH) -> list[str]:
@@ -416,7 +447,7 @@ _NOT_JUDGED: Final = {
 
 def as_junit(*reports: Report) -> str:
     """One suite per operator, one test case per cell."""
-    suites = "".join(map(_suite, reports))
+    suites = "".join(_suite(redacted(report)) for report in reports)
     alarms = sum(len(report.alarms) for report in reports)
     errors = suites.count("<error ")
     return (
@@ -478,6 +509,7 @@ def _case(report: Report, name: str, state: str, failure: Failure | None) -> str
 
 def as_html(*reports: Report) -> str:
     """One page, with everything in it."""
+    reports = tuple(map(redacted, reports))
     names = ", ".join(report.operator for report in reports)
     parts = [
         "<!doctype html><meta charset=utf-8>",
@@ -540,7 +572,7 @@ def differences(failure: Failure) -> Iterator[tuple[str, list[str]]]:
     usual = {} if failure.reference is None else {each.step: each for each in failure.reference.checkpoints}
     for point in failure.run.checkpoints:
         if point.step in usual and (lines := difference(usual[point.step].state, point.state, most=10_000)):
-            yield point.what, lines
+            yield point.what, failure.redactor.texts(lines)
 
 
 def _row(line: Line) -> str:
