@@ -11,7 +11,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from setpoint.testing.proof.kept import How
-from setpoint.testing.proof.plans import Crash, Plan
+from setpoint.testing.proof.oracles import Finding
+from setpoint.testing.proof.plans import At, Crash, Plan
 from setpoint.testing.proof.prove import prove
 from setpoint.testing.proof.report import (
     Failure,
@@ -24,6 +25,7 @@ from setpoint.testing.proof.report import (
     differences,
 )
 from setpoint.testing.proof.sweep import Cell
+from setpoint.testing.proof.trace import Run, Written
 from tests.mutants.operators import MUTANTS, cloud
 from tests.mutants.widgets import create, delete
 
@@ -117,6 +119,19 @@ def test_a_cloud_that_a_failure_needs_is_named_with_what_runs_it_again() -> None
     assert report.failures, report
     assert ", clouds=[cloud])" in str(report)
     assert '"at_most":[["cloud",1]]' in str(report)
+
+
+def test_the_call_outside_that_a_fault_strikes_is_in_the_story_though_nothing_came_of_it() -> None:
+    found = next(each for each in MUTANTS if each.number == "04")
+    plan = Plan(found.steps, (Crash(at=At("create dns elsewhere"), when="before"),))
+    run = Run(plan)
+    run.line(1.0, "operator 1", "create dns elsewhere → crash")
+    run.line(2.0, "operator 1", "create dns another → done")
+    wrong = Finding("O3", "expected one, got none: configmaps default/w")
+    write = Written(0.5, "user", "ADDED", "configmaps", "default", "w", 1, b'{"metadata":{}}', None)
+    run.writes.append(write)
+    story = [line.what for line in causal_of(Failure(plan, (wrong,), run))]
+    assert story == ["create dns elsewhere → crash"]
 
 
 def tried(*states: str) -> Report:

@@ -352,7 +352,14 @@ def _short(what: str) -> str:
 
 def causal_of(failure: Failure) -> list[Line]:
     """The lines that have to do with what was found, or what was struck."""
-    return causal(failure.run, _named(failure), failure.reference)
+    struck = tuple(fault.at.what for fault in failure.plan.faults)
+    told = set(causal(failure.run, _named(failure), failure.reference))
+    # What a fault strikes is told, also where nothing came of it: a call outside before which it crashed.
+    return [line for line in failure.run.lines if line in told or _is_at(line, struck)]
+
+
+def _is_at(line: Line, struck: tuple[str, ...]) -> bool:
+    return line.lane.startswith("operator") and line.what.startswith(struck)
 
 
 def causal(run: Run, places: Iterable[str], besides: Run | None = None) -> list[Line]:
