@@ -15,6 +15,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from setpoint.cli.prove import exit_code
+from setpoint.server.registry.crd import engine, programs
 from setpoint.testing.proof.report import Report
 from tests.cli.cats import OPERATOR, elsewhere, invoke
 
@@ -88,10 +89,7 @@ def test_a_warning_is_kept_as_a_plan_and_not_as_a_test_which_it_would_not_fail(
     assert [each.suffix for each in (tmp_path / ".setpoint" / "proof").iterdir()] == [".json"]
 
 
-def test_two_operators_of_a_file_are_told_in_one_and_each_plan_knows_its_own(
-    operator: Path, tmp_path: Path
-) -> None:
-    second = """
+DOGS = """
 dogs = Operator("dogs")
 
 class Dog(CustomResource, group="demo.setpoint.dev", version="v1"):
@@ -101,7 +99,66 @@ class Dog(CustomResource, group="demo.setpoint.dev", version="v1"):
 async def walk(dog: Dog, ctx: Context) -> None:
     await ctx.apply(ConfigMap(metadata=ObjectMeta(name=dog.metadata.name), data={"size": str(dog.spec.size)}))
 """
-    operator.write_text(OPERATOR.replace("REMEMBERS", "True") + second)
+
+
+@pytest.mark.slow
+def test_each_of_two_operators_of_a_file_can_have_steps_of_its_own(operator: Path, tmp_path: Path) -> None:
+    operator.write_text(OPERATOR.replace("REMEMBERS", "False") + DOGS)
+    steps = tmp_path / "steps.yaml"
+    steps.write_text("""
+dogs:
+- type: Create
+  object: {apiVersion: demo.setpoint.dev/v1, kind: Dog, metadata: {name: rex, namespace: default}}
+""")
+    ran = invoke("prove", str(operator), "--only", "E2", "--budget", "40s", "--steps", str(steps))
+    assert ran.exit_code == 0, ran.output
+    assert "ok cats" in ran.output
+    assert "ok dogs" in ran.output
+    steps.write_text("birds: [{type: Pass, seconds: 1}]")
+    ran = invoke("prove", str(operator), "--steps", str(steps))
+    assert ran.exit_code == 2
+    assert "no operator birds: there are cats, dogs" in ran.output
+
+
+@pytest.mark.slow
+def test_a_definition_that_the_server_refuses_is_told_with_the_servers_reason(
+    operator: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ruled = (
+        OPERATOR.replace("REMEMBERS", "False")
+        + """
+from typing import Annotated
+from setpoint.api import Rule
+
+class BirdSpec(Model):
+    size: Annotated[int, Rule("self < 9")] = 1
+
+class Bird(CustomResource, group="demo.setpoint.dev", version="v1"):
+    spec: BirdSpec = BirdSpec()
+
+birds = Operator("birds")
+
+@birds.controller(Bird)
+async def fly(bird: Bird, ctx: Context) -> None: ...
+"""
+    )
+    operator.write_text(ruled)
+    programs._environment.cache_clear()
+    monkeypatch.setattr(engine, "load", lambda: None)
+    try:
+        ran = invoke("prove", str(operator), "--only", "E2", "--budget", "60s")
+    finally:
+        programs._environment.cache_clear()
+    assert ran.exit_code == 2, ran.output
+    assert "the server refuses the definition birds.demo.setpoint.dev: " in ran.output
+    assert "setpoint[cel]" in ran.output
+
+
+@pytest.mark.slow
+def test_two_operators_of_a_file_are_told_in_one_and_each_plan_knows_its_own(
+    operator: Path, tmp_path: Path
+) -> None:
+    operator.write_text(OPERATOR.replace("REMEMBERS", "True") + DOGS)
     junit = tmp_path / "proof.xml"
     ran = invoke("prove", str(operator), "--only", "E3", "--junit", str(junit))
     assert ran.exit_code == 1, ran.output

@@ -171,7 +171,7 @@ def cluster_options(command: F) -> F:
     "--steps",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     metavar="FILE",
-    help="What the user does, as a list in YAML or JSON; made from the schema unless given.",
+    help="What the user does: a list in YAML or JSON, or lists by operator. Unless given: from the schema.",
 )
 @click.option(
     "--example",
@@ -227,7 +227,6 @@ def prove(
         "keeps": keeps,
         "history": history,
         "example": example,
-        "steps": _steps(steps),
         "allow_network": allow_network,
         "allow_program": allow_program,
     }
@@ -235,7 +234,13 @@ def prove(
         how["controllers"] = True if "all" in controllers else controllers
     again = _again(kubeconfig, context) if cluster else ""
     reports = []
-    for each in subjects(operator, allow_network, allow_program):
+    lives = _steps(steps)
+    proven = subjects(operator, allow_network, allow_program)
+    if isinstance(lives, dict) and (unknown := lives.keys() - {each.name for each in proven}):
+        known = ", ".join(each.name for each in proven)
+        raise CannotBeAsked(f"--steps: there is no operator {', '.join(sorted(unknown))}: there are {known}")
+    for each in proven:
+        how["steps"] = lives.get(each.name) if isinstance(lives, dict) else lives
         try:
             report = _in_process(each, budget, how) if config is None else _on(config, each, budget, how)
         except ValueError as error:
@@ -269,15 +274,18 @@ def told(report: Report) -> str:
     return report.text(max(80, shutil.get_terminal_size((WIDTH, 0)).columns), repro=False)
 
 
-def _steps(file: Path | None) -> tuple[Step, ...] | None:
-    """What a user does, from a file."""
+def _steps(file: Path | None) -> tuple[Step, ...] | dict[str, tuple[Step, ...]] | None:
+    """What a user does, from a file: with every operator, or by the names of operators."""
     from setpoint.api import yaml  # noqa: PLC0415
     from setpoint.testing.proof.kept import read_steps  # noqa: PLC0415
 
     if file is None:
         return None
     try:
-        return read_steps(yaml.load(file.read_bytes()))
+        given = yaml.load(file.read_bytes())
+        if isinstance(given, dict) and given and all(isinstance(each, list) for each in given.values()):
+            return {name: read_steps(each) for name, each in given.items()}
+        return read_steps(given)
     except ValueError as error:
         raise click.BadParameter(f"{file}: {error}", param_hint="'--steps'") from error
 

@@ -129,7 +129,11 @@ class Prepared:
                 with isolation:
                     _check(make(), server, clock)
                 crds = make().crds()
-                for obj in [*crds, *besides]:
+                for crd in crds:
+                    if await user.act(Create(crd)) >= 400:
+                        name = crd["metadata"]["name"]
+                        raise ValueError(f"the server refuses the definition {name}: {user.refusal}")
+                for obj in besides:
                     await user.act(Create(obj))
                 for _ in range(100):
                     await asyncio.sleep(0.1)
@@ -641,6 +645,7 @@ class _User:
         self._transport = server.transport()
         self._server = server
         self._resources = resources
+        self.refusal = ""  # what the server said when it last refused something
 
     def _resource(self, api_version: str, kind: str) -> Resource:
         known = self._resources
@@ -675,6 +680,8 @@ class _User:
         content = "application/merge-patch+json" if method == "PATCH" else "application/json"
         headers = {"Content-Type": content, "User-Agent": "user", "Accept": "application/json"}
         response = await self._transport(transport.Request(method, path, headers, msgspec.json.encode(body)))
+        if response.status >= 400:
+            self.refusal = msgspec.json.decode(await response.read()).get("message", "")
         await response.close()
         return response.status
 
