@@ -18,8 +18,7 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -28,6 +27,7 @@ import click
 
 from setpoint.cli.loading import CannotLoad, Loaded, load
 from setpoint.cli.params import Known, NewFile, Seconds, Spec
+from setpoint.cli.progress import shown
 from setpoint.errors import SetpointError
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def cluster_options(command: F) -> F:
 @click.option(
     "--budget",
     type=Seconds(),
-    help="How much CPU time to spend, 60s unless given; on a cluster how much time, 5m unless given.",
+    help="CPU time to spend in all; unless given, 60s for each operator, and 5m of real time on a cluster.",
 )
 @click.option(
     "--seed", type=int, default=0, show_default=True, help="Of all chance; the same gives the same."
@@ -239,6 +239,7 @@ def prove(
     if isinstance(lives, dict) and (unknown := lives.keys() - {each.name for each in proven}):
         known = ", ".join(each.name for each in proven)
         raise CannotBeAsked(f"--steps: there is no operator {', '.join(sorted(unknown))}: there are {known}")
+    budget = budget / len(proven) if budget and proven else budget
     for each in proven:
         how["steps"] = lives.get(each.name) if isinstance(lives, dict) else lives
         try:
@@ -295,17 +296,19 @@ def _in_process(subject: Proven, budget: float | None, how: dict[str, Any]) -> R
     from setpoint.testing.proof.prove import prove as run  # noqa: PLC0415
 
     seconds = budget or BUDGET
-    with _progress(subject.name, seconds, time.process_time) as shown:
-        return run(subject.make, budget=seconds, clouds=subject.clouds, on_plan=shown, **how)
+    with shown(subject.name, seconds, time.process_time) as show:
+        return run(subject.make, budget=seconds, clouds=subject.clouds, on_progress=show, **how)
 
 
 def _on(config: Config, subject: Proven, budget: float | None, how: dict[str, Any]) -> Report:
     from setpoint.testing.proof.real_proof import BUDGET, prove_on_cluster  # noqa: PLC0415
+    from setpoint.testing.proof.report import Report  # noqa: PLC0415
 
     seconds = budget or BUDGET
     how = {**how, "clouds": subject.clouds, "budget": seconds, "anywhere": True}
-    with _progress(subject.name, seconds, time.monotonic) as shown:
-        return prove_on_cluster(subject.make, config, on_plan=shown, **how)
+    with shown(subject.name, seconds, time.monotonic) as show:
+        show(Report(subject.name, doing="preparing the steps"))
+        return prove_on_cluster(subject.make, config, on_plan=show, **how)
 
 
 def cluster_of(
@@ -385,29 +388,6 @@ def _clouds(loaded: Loaded) -> tuple[Cloud, ...]:
         if isinstance(value, Cloud)
     }
     return tuple(found.values())
-
-
-@contextmanager
-def _progress(name: str, budget: float, clock: Callable[[], float]) -> Iterator[Callable[[Report], None]]:
-    """A bar on a terminal, of the budget that is spent; elsewhere nothing."""
-    from rich.console import Console  # noqa: PLC0415
-    from rich.progress import BarColumn, Progress, TextColumn  # noqa: PLC0415
-
-    texts = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[found]}"))
-    console = Console(stderr=True)
-    with Progress(*texts, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(name, total=budget, found="")
-        began = clock()
-
-        def show(report: Report) -> None:
-            bar.update(
-                task,
-                completed=min(budget, clock() - began),
-                found=f"{report.plans} plans, {report.covered} of {len(report.cells)} cells, "
-                f"{len(report.alarms)} failures",
-            )
-
-        yield show
 
 
 def _keep(path: Path, operator: Proven, report: Report, again: str) -> None:

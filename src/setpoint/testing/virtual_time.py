@@ -26,6 +26,7 @@ from typing import Any, Final
 from setpoint.controller.threads import at_work
 
 _MOST_TURNS: Final = 1_000_000
+_CHECK_EVERY: Final = 64  # turns of the loop
 _BLINK: Final = 0.002  # seconds, of the machine
 _MOST_SECONDS: Final = 60.0  # of the machine
 BEGINNING: Final = datetime(2030, 1, 1, tzinfo=UTC)
@@ -40,12 +41,17 @@ class _Jumping(selectors.DefaultSelector):
         super().__init__()
         self.elapsed = 0.0
         self.turns = 0  # at this moment
+        self.until_check = _CHECK_EVERY
+        self.check: Callable[[], None] | None = None  # called after every few turns; may raise
         self.most_turns = _MOST_TURNS
         self.most_seconds = _MOST_SECONDS
         self.spun = ""
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         ready = super().select(0)
+        self.until_check -= 1
+        if not self.until_check:
+            self._check()
         if ready or timeout is None or timeout <= 0:
             self.turns += 1
             if self.turns > self.most_turns:
@@ -70,6 +76,13 @@ class _Jumping(selectors.DefaultSelector):
         self.elapsed += timeout
         self.turns = 0
         return []
+
+    def _check(self) -> None:
+        self.until_check = _CHECK_EVERY
+        check, self.check = self.check, None  # once it has raised, what runs is left to end
+        if check is not None:
+            check()
+            self.check = check
 
     @staticmethod
     def _at_work() -> bool:
@@ -106,6 +119,10 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         """
         self._jumping.most_turns = turns
         self._jumping.most_seconds = seconds
+
+    def check_often(self, check: Callable[[], None]) -> None:
+        """Have a function called after every few turns; what it raises ends the run of the loop."""
+        self._jumping.check = check
 
     def leap(self, seconds: float) -> None:
         """Have so much time pass at once, as for a machine that was asleep: what was due in it is due now."""

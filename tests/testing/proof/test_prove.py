@@ -96,7 +96,7 @@ def test_an_operator_that_never_comes_to_rest_is_told_so_at_once() -> None:
         del widget, ctx
         raise RuntimeError("never")
 
-    report = prove(lambda: operator_of(fails), budget=5)
+    report = prove(lambda: operator_of(fails), budget=60)
     assert report.failures[0].first.oracle == "O1"
 
 
@@ -182,7 +182,7 @@ def test_an_object_that_cannot_be_made_again_is_not_blamed_on_the_schema() -> No
         del widget, ctx
         raise RuntimeError("the clean-up does not come to an end")
 
-    report = prove(lambda: operator_of(right, stuck), budget=5, only=["none"], shrink=False)
+    report = prove(lambda: operator_of(right, stuck), budget=60, only=["none"], shrink=False)
     assert not report.is_good
     assert "O1" in {finding.oracle for finding in report.failures[0].findings}
     assert len([step for step in report.steps if isinstance(step, Delete) and step.kind == "Widget"]) == 2

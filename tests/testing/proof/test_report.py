@@ -138,16 +138,51 @@ def tried(*states: str) -> Report:
     """A proof of which each cell came to this, of as many classes of faults."""
     cells = {Cell(f"E{number}", "apply pods default/a"): state for number, state in enumerate(states, 1)}
     done = sum(state != "open" for state in states)
-    return Report("widgets", total=len(states), tried=done, cells=cells, plans=done + 5, proven=1)
+    report = Report("widgets", cells=cells, plans=done + 5, proven=1)
+    report.planned = report.total = len(states)
+    report.attempted = report.tried = done
+    return report
 
 
 def test_how_much_was_tried_is_told_and_last_of_which_classes_nothing() -> None:
     first, second, *_, last = str(tried("ok", "inconclusive", "open", "open")).splitlines()
     assert first.startswith("ok widgets")
-    assert second == "2 of 4 single-fault plans tried; open cells: E3 1 of 1, E4 1 of 1"
+    assert second.startswith("2 of 4 plans with faults tried (single-fault: 2 of 4); ")
+    assert second.endswith("; open cells: E3 1 of 1, E4 1 of 1")
     assert last.startswith("NOT ALL TRIED: it ended before any plan of E3, E4 was tried: give it a greater")
     assert f"<p>{last}</p>" in as_html(tried("ok", "inconclusive", "open", "open"))
-    assert str(tried("ok", "failed")).splitlines()[-1] == "2 of 2 single-fault plans tried"
+    both = str(tried("ok", "failed")).splitlines()[-1]
+    assert both == "2 of 2 plans with faults tried (single-fault: 2 of 2)"
+
+
+def test_every_verdict_says_how_much_was_tried_in_how_many_cells_and_seconds() -> None:
+    few = tried("failed", "open")
+    for report in (few, tried("ok"), tried("open"), Report("widgets"), Report("widgets", broken=["twice"])):
+        said = str(report)
+        assert "plans in 0.0 s" in said
+        assert "cells (fault by effect) covered" in said
+        assert "with faults tried" in said or "no plan with faults was tried" in said
+        (suite,) = ET.fromstring(as_junit(report)).iter("testsuite")
+        told = {each.get("name"): each.get("value") for each in suite.iter("property")}
+        assert told == {
+            "plans tried": str(report.attempted),
+            "plans planned": str(report.planned),
+            "cells covered": f"{report.covered} of {len(report.cells)}",
+        }
+
+
+def test_a_proof_that_tried_none_of_its_plans_is_not_good() -> None:
+    report = tried("open", "open")
+    assert not report.is_good
+    assert "LITTLE PROVEN: none of 2 plans with faults was tried" in str(report)
+
+
+def test_a_budget_that_is_spent_before_any_plan_is_told_with_what_was_under_way() -> None:
+    report = Report("widgets", cut_off="running it without faults")
+    assert not report.is_good
+    first, *_, last = str(report).splitlines()
+    assert first.startswith("NOTHING PROVEN widgets: ")
+    assert last.startswith("NOTHING PROVEN: the budget was spent while running it without faults: give it")
 
 
 def test_where_very_many_classes_have_open_cells_the_first_are_named() -> None:
@@ -160,7 +195,7 @@ def test_a_class_of_which_some_plans_were_tried_is_not_told_last() -> None:
     report = tried("ok")
     report.cells[Cell("E1", "apply pods default/b")] = "open"
     assert report.untried == []
-    assert str(report).splitlines()[-1] == "1 of 1 single-fault plans tried; open cells: E1 1 of 2"
+    assert str(report).splitlines()[-1].endswith("tried (single-fault: 1 of 1); open cells: E1 1 of 2")
 
 
 @pytest.mark.slow
@@ -248,7 +283,11 @@ def test_what_was_left_out_is_told_everywhere_and_once_for_each_reason() -> None
     )
     first, *lines = str(report).splitlines()
     assert first.startswith("ok widgets: 7 plans in 21.0 s on https://127.0.0.1:6443, 0 failures")
-    assert lines == ["skipped: E6, V7 (needs time)", "skipped: V9 (needs a server)"]
+    assert lines == [
+        "no plan with faults was tried",
+        "skipped: E6, V7 (needs time)",
+        "skipped: V9 (needs a server)",
+    ]
     assert "<p>skipped: E6, V7 (needs time)</p>" in as_html(report)
     cases = {
         case.get("name"): case.find("skipped") for case in ET.fromstring(as_junit(report)).iter("testcase")

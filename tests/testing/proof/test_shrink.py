@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
+import pytest
+
 from setpoint.api.patches import MergePatch
 from setpoint.controller.context import Context
 from setpoint.testing.proof.oracles import Finding
@@ -30,6 +34,7 @@ async def marks_c_before(widget: Widget, ctx: Context) -> None:
     await ctx.apply(child(widget, text=text))
 
 
+@pytest.mark.slow
 def test_a_late_fault_is_found_at_its_earlier_place_when_steps_before_it_are_dropped() -> None:
     steps = [create(), change(text="b"), change(replicas=2), change(text="d"), change(text="c"), delete()]
     report = prove(lambda: operator_of(marks_c_before, owns=False), steps=steps, only=["E1"], most_failures=1)
@@ -38,6 +43,7 @@ def test_a_late_fault_is_found_at_its_earlier_place_when_steps_before_it_are_dro
     assert failure.plan.faults[0].at == At("apply configmaps default/w", 2)
 
 
+@pytest.mark.slow
 def test_what_fails_without_faults_is_made_small_too() -> None:
     found = mutant("20")
     steps = [create(replicas=1), change(text="b"), change(replicas=2), change(text="c"), change(replicas=1)]
@@ -46,12 +52,14 @@ def test_what_fails_without_faults_is_made_small_too() -> None:
     assert [str(step) for step in failure.plan.steps] == [str(steps[0]), str(steps[2]), str(steps[4])]
 
 
-def test_a_budget_that_is_spent_leaves_it_as_it_was_found() -> None:
+def test_a_budget_that_is_spent_leaves_it_as_it_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
     found = mutant("20")
-    report = prove(found.mutant, steps=found.steps, only=["none"], budget=0.0)
+    monkeypatch.setattr(import_module("setpoint.testing.proof.prove"), "FOR_SHRINKING", 0.0)
+    report = prove(found.mutant, steps=found.steps, only=["none"])
     assert report.failures[0].plan.steps == found.steps
 
 
+@pytest.mark.slow
 def test_what_is_the_same_when_it_is_small_is_told_once_and_in_all_its_cells() -> None:
     found = mutant("04")
     whole = prove(found.mutant, steps=found.steps, only=["E1", "E7"], shrink=False)

@@ -57,6 +57,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     is_exhaustive: bool = False
     shrink: bool = True
     on_plan: Callable[[Report], None] = _ignore
+    on_progress: Callable[[Report], None] = _ignore
 
     def __post_init__(self) -> None:
         # They are read more than once, and what is given may be gone after the first time.

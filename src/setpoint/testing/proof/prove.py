@@ -20,6 +20,9 @@ Whatever did not strike is counted as inconclusive and never as good, and where 
 is good; only what Hypothesis drew and did not strike counts neither way, for it draws another in its place.
 Nor is anything drawn tried of which a fault alone has failed: it would show the same.
 
+The budget holds for all of it, from the first step on (``budget.py``): a run that is under way when it is
+spent is cut off, and counts as not tried.
+
 ``replay`` runs one plan in just the same way.  What is right is ``oracles.py``'s to say; which plans there
 are, ``sweep.py``'s; what can be told, ``options.py``'s.
 """
@@ -27,16 +30,15 @@ are, ``sweep.py``'s; what can be told, ``options.py``'s.
 from __future__ import annotations
 
 import gc
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
+from setpoint.testing.proof.budget import Budget, OutOfBudget
 from setpoint.testing.proof.cloud import Cloud
 from setpoint.testing.proof.controllers import Controllers, chosen
 from setpoint.testing.proof.fresh import FreshStarts
@@ -64,6 +66,7 @@ from setpoint.testing.proof.world import Prepared
 AGAIN: Final = 25  # one plan in so many is run twice, to see that it is the same
 FIRST: Final = 2  # plans of every class, before any others: a short budget has seen something of each
 FOR_SHRINKING: Final = 0.2  # of the budget, at most, where something has failed
+CHECK_EVERY: Final = 1_000  # plans that are listed
 BUDGET: Final = Options().budget
 CHANCE: Final = "chance"  # what Hypothesis draws: no class, but it can be asked for like one
 CLASSES: Final = (
@@ -104,29 +107,48 @@ def prove(question: Question) -> Report:
     ends early after ``most_failures`` failures or ``most_plans`` plans; when all single faults are through,
     if ``is_exhaustive``.  With ``most_of_class``, so many plans of each class are tried, spread over the
     places where it can strike: little of everything, for a test that must be quick.  Failing plans are made
-    smaller, unless ``shrink`` is False.  ``on_plan`` is told the report after each.
+    smaller, unless ``shrink`` is False.  ``on_plan`` is called with the report after each plan, and
+    ``on_progress`` many times a second: ``report.doing`` says what is done just now.
     """
     checked(question.only, CLASSES, "class of faults")
     checked(question.without, ids(), "oracle")
-    prepared = Prepared.of(
-        maker(question.operator),
-        clouds=question.clouds,
-        objects=question.objects,
-        controllers=question.controllers,
-        allowed=question.how.allowed,
-    )
-    proof = _Proof(prepared, question.rules, question.how, question)
-    if question.steps is not None:
-        return proof.run(tuple(question.steps))
+    budget, make = Budget(question.budget), maker(question.operator)
+    report = Report("the operator", how=question.how)
+    budget.on_tick = lambda: question.on_progress(report)
+
+    def made() -> tuple[_Proof, tuple[Step, ...] | None]:
+        prepared = Prepared.of(
+            make,
+            clouds=question.clouds,
+            objects=question.objects,
+            controllers=question.controllers,
+            allowed=question.how.allowed,
+            budget=budget,
+        )
+        proof = _Proof(prepared, question.rules, report, question)
+        if question.steps is not None:
+            return proof, tuple(question.steps)
+        try:
+            found = usual(prepared, question.example, seed=question.seed)
+        except ValueError:
+            if not prepared.refused:
+                raise
+        if prepared.refused:  # what it did without that says nothing
+            return proof, None
+        report.skipped.update(found.skipped)
+        return proof, found.steps
+
+    report.doing = "preparing the steps"
+    budget.on_tick()
     try:
-        made = usual(prepared, question.example, seed=question.seed)
-    except ValueError:
-        if not prepared.refused:
-            raise
-    if prepared.refused:  # what it did without that says nothing
-        return proof.report
-    proof.report.skipped.update(made.skipped)
-    return proof.run(made.steps)
+        proof, steps = made()
+    except OutOfBudget:
+        report.cut_off = report.doing
+    else:
+        if steps is not None:
+            proof.run(steps)
+    report.seconds = budget.spent
+    return report
 
 
 def replay(
@@ -167,7 +189,7 @@ def replay(
         allowed=how.allowed,
     )
     rules = Rules(tuple(always), tuple(never), how.at_most, how.keeps, how.history)
-    return _Proof(prepared, rules, how).once(kept)
+    return _Proof(prepared, rules, Report("the operator", how=how)).once(kept)
 
 
 def kept_of(plan: Plan | str | bytes | Path) -> Kept:
@@ -199,48 +221,73 @@ class _Enough(BaseException):
 
 
 class _Proof:
-    def __init__(self, prepared: Prepared, rules: Rules, how: How, options: Options | None = None) -> None:
+    def __init__(
+        self, prepared: Prepared, rules: Rules, report: Report, options: Options | None = None
+    ) -> None:
+        how = report.how
         self._prepared = prepared
         self._rules = rules
         self._seed = how.seed or 0
         self._without = frozenset(how.without)
         self._options = options or Options()
         self._only = frozenset(self._options.only)
-        self._deadline = 0.0  # in CPU seconds of this process
+        self._budget = prepared.budget
+        self._listed = 0  # plans
         self._references: dict[bytes, Reference] = {}
         self._fresh = FreshStarts(prepared)
         self._met: set[str] = set()  # the classes of faults of which a plan was run twice
-        self.report = Report(prepared.make().name, how=how, external=prepared.refused)
+        self.report = report
+        report.operator, report.external = prepared.make().name, prepared.refused
 
-    def run(self, steps: tuple[Step, ...]) -> Report:
-        told, report, began = self._options, self.report, time.process_time()
+    def run(self, steps: tuple[Step, ...]) -> None:
+        told, report = self._options, self.report
         report.steps = steps
-        self._deadline = began + told.budget
         gc.collect()
         gc.freeze()  # what is there by now stays: runs need not look at it
         try:
-            self._begin(steps)
-            with suppress(_Enough):
-                for plan in plans_of(
-                    report,
-                    steps,
-                    only=self._only,
-                    most_of_class=told.most_of_class,
-                    is_exhaustive=told.is_exhaustive,
-                ):
-                    self._go_on(plan)
-                self._by_chance(steps)
-            if told.shrink:
-                now = time.process_time()
-                self._shrink_all(min(self._deadline, now + told.budget * FOR_SHRINKING))
+            try:
+                self._sweep(steps)
+            except OutOfBudget:
+                report.cut_off = report.doing
+            if told.shrink and report.failures:
+                report.doing = "making failures smaller"
+                self._budget.limit(told.budget * FOR_SHRINKING)
+                self._shrink_all()
         finally:
             gc.unfreeze()
-            report.seconds = time.process_time() - began
-        return report
+
+    def _sweep(self, steps: tuple[Step, ...]) -> None:
+        told, report = self._options, self.report
+        report.doing = "running it without faults"
+        self._begin(steps)
+        report.doing = "listing plans"
+        plans = plans_of(
+            report,
+            steps,
+            only=self._only,
+            most_of_class=told.most_of_class,
+            is_exhaustive=told.is_exhaustive,
+            can=self._has_time,
+        )
+        with suppress(_Enough):
+            report.doing = "trying plans"
+            for plan in plans:
+                self._go_on(plan)
+            report.doing = "trying drawn plans"
+            self._by_chance(steps)
+
+    def _has_time(self, _plan: Plan) -> bool:
+        self._listed += 1
+        if self._listed % CHECK_EVERY == 0:
+            self._budget.check()
+        return True
 
     def _go_on(self, plan: Plan, *, is_drawn: bool = False) -> Run | None:
         """Try a plan, unless its cell has failed, or of a drawn one that of a fault alone."""
-        if is_enough(self.report, self._options, self._deadline - time.process_time()):
+        # What is kept for making failures smaller is not spent on plans that are under way, either.
+        kept = kept_for_shrinking(self.report, self._options)
+        self._budget.reserve(kept)
+        if is_enough(self.report, self._options, self._budget.left + kept):
             raise _Enough
         cells = {cell_of(plan), *(cells_of(plan) if is_drawn else ())}
         if any(self.report.cells.get(cell) == "failed" for cell in cells):
@@ -357,7 +404,6 @@ class _Proof:
 
     def once(self, plan: Plan) -> Report:
         """One plan alone."""
-        began = time.process_time()
         self.report.steps = plan.steps
         if self._learn(plan.steps):
             reference = self._reference(plan.steps)
@@ -366,29 +412,27 @@ class _Proof:
                 self._try(plan, twice=True)
             else:
                 self._undisturbed(plan, reference)
-        self.report.seconds = time.process_time() - began
+        self.report.seconds = self._budget.spent
         return self.report
 
     # ---- smaller
 
-    def _shrink_all(self, deadline: float) -> None:
+    def _shrink_all(self) -> None:
         """Make what failed smaller, what is more than a warning first; what is the same then is told once."""
         failures = sorted(self.report.failures, key=lambda each: each.is_warning)
-        self.report.failures[:] = told_once([self._shrunk(failure, deadline) for failure in failures])
+        self.report.failures[:] = told_once(map(self._shrunk, failures))
 
-    def _shrunk(self, failure: Failure, deadline: float) -> Failure:
+    def _shrunk(self, failure: Failure) -> Failure:
         """The same failure, with as few faults and steps as show it."""
         best = failure
-        while smaller := self._next(best, deadline):
-            best = smaller
-        if best is not failure and not self._is_the_same(best.run, self._reference(best.plan.steps)):
-            return failure
+        with suppress(OutOfBudget):
+            while smaller := self._next(best):
+                best = smaller
         return best
 
-    def _next(self, failure: Failure, deadline: float) -> Failure | None:
+    def _next(self, failure: Failure) -> Failure | None:
         for plan in smaller_than(failure):
-            if time.process_time() > deadline:
-                return None
+            self._budget.check()
             if found := self._fails(plan, failure):
                 return found
         return None
@@ -399,14 +443,20 @@ class _Proof:
         if not can_strike(plan, reference.run):
             return None
         run = self._run(plan, reference)
-        return fails_alike(failure, run, self._found(run, reference), reference)
+        found = fails_alike(failure, run, self._found(run, reference), reference)
+        return found if found and self._is_the_same(run, reference) else None
 
 
 def is_enough(report: Report, told: Options, left: float) -> bool:
     """Whether nothing more is to be tried: of the budget only so much is ``left``, or there is enough."""
-    kept = told.budget * FOR_SHRINKING if told.shrink and report.failures else 0.0
+    kept = kept_for_shrinking(report, told)
     is_full = told.most_plans is not None and report.plans >= told.most_plans
     return left < kept or is_full or len(report.alarms) >= told.most_failures
+
+
+def kept_for_shrinking(report: Report, told: Options) -> float:
+    """So many seconds of the budget are kept for making failures smaller."""
+    return told.budget * FOR_SHRINKING if told.shrink and report.failures else 0.0
 
 
 def plans_of(
@@ -431,7 +481,10 @@ def plans_of(
     for plan in (*listed, *thinned(paired, FIRST)):
         report.cells.setdefault(cell_of(plan), "open")
     if most_of_class is not None and not is_exhaustive:
-        return chain(thinned(listed, most_of_class), thinned(paired, most_of_class))
+        chosen = [*thinned(listed, most_of_class), *thinned(paired, most_of_class)]
+        report.planned = len(chosen)
+        return iter(chosen)
+    report.planned = len(listed) + len(paired)
     return in_turn(listed, paired, first=FIRST)
 
 
@@ -444,6 +497,7 @@ def conclude(
     no cell of those that there are to cover.
     """
     plan, cell, wrong = run.plan, cell_of(run.plan), real(findings)
+    report.attempted += bool(plan.faults) and not is_drawn
     if findings and not wrong:
         if not is_drawn:
             report.inconclude(plan, cell, findings[0].what)

@@ -266,6 +266,8 @@ class _Proof:
                 report, self._site.steps, only=self._only, most_of_class=told.most_of_class, can=self._can
             )
 
+            report.doing = "trying plans"
+
             async def work() -> None:
                 for plan in plans:
                     if is_enough(report, told, deadline - time.monotonic()):

@@ -97,6 +97,8 @@ class Report:
     drawn: int = 0  # of these plans; what was drawn and did not strike is none of them
     proven: int = 0  # plans of which it is known what came of them
     seconds: float = 0.0  # of this process's CPU; on a cluster, of the clock on the wall
+    planned: int = 0  # plans that were to be tried, with one fault or in pairs; none of them drawn
+    attempted: int = 0  # of these
     total: int = 0  # plans with one fault that there are
     tried: int = 0  # of these
     cells: dict[Cell, str] = field(default_factory=dict)  # "ok", "failed", "warned", "inconclusive", "open"
@@ -105,6 +107,8 @@ class Report:
     cluster: str = ""  # the server of the cluster that it was on; "" in process
     skipped: dict[str, str] = field(default_factory=dict)  # what was left out (on a cluster: much), and why
     external: Refused = field(default_factory=dict)  # what the operator was refused outside of the cluster
+    doing: str = ""  # what the proof does just now
+    cut_off: str = ""  # what it did when the budget was spent; "" if it came to its end
 
     @property
     def alarms(self) -> list[Failure]:
@@ -126,9 +130,14 @@ class Report:
         return sum(state in ("ok", "failed", "warned") for state in self.cells.values())
 
     @property
+    def is_untried(self) -> bool:
+        """Whether there were plans with faults, or would have been with time left, and none was tried."""
+        return not self.attempted and (self.planned > 0 or bool(self.cut_off))
+
+    @property
     def proves_little(self) -> bool:
-        """Whether nothing was proven, or so many of the listed plans were inconclusive that little was."""
-        return not self.proven or len(self.inconclusive) > _MOST_INCONCLUSIVE * self.listed
+        """Whether nothing was proven or tried, or so many plans were inconclusive that little was proven."""
+        return not self.proven or self.is_untried or len(self.inconclusive) > _MOST_INCONCLUSIVE * self.listed
 
     @property
     def open(self) -> dict[str, tuple[int, int]]:
@@ -199,7 +208,7 @@ def as_text(report: Report, width: int = WIDTH, *, repro: bool = True) -> str:
 
 def _summary(report: Report) -> str:
     speed = report.plans / report.seconds if report.seconds else 0.0
-    spent = f"on {report.cluster}" if report.cluster else f"of CPU ({speed:.0f} a second)"
+    spent = f"on {report.cluster}" if report.cluster else f"of CPU ({speed:.1f} a second)"
     said = "FAIL" if report.alarms else "BROKEN" if report.broken else _too_little(report)[0] or "ok"
     said = "EXTERNAL CALLS REFUSED" if said == "ok" and report.external else said
     warned = len(report.failures) - len(report.alarms)
@@ -215,7 +224,12 @@ def _too_little(report: Report) -> tuple[str, str]:
     if not report.proven and report.external:
         return "NOTHING PROVEN", "the operator calls systems outside of the cluster, which is refused"
     if not report.proven:
-        return "NOTHING PROVEN", "no plan was conclusive"
+        why = "no plan was conclusive"
+        if report.cut_off:
+            why = f"the budget was spent while {report.cut_off}: give it a greater budget=… (--budget)"
+        return "NOTHING PROVEN", why
+    if report.is_untried:
+        return "LITTLE PROVEN", f"none of {report.planned or 'the'} plans with faults was tried"
     if report.proves_little:
         why = f"{len(report.inconclusive)} of {report.listed} listed plans were inconclusive"
         return "LITTLE PROVEN", why
@@ -224,20 +238,21 @@ def _too_little(report: Report) -> tuple[str, str]:
 
 def _tried(report: Report) -> list[str]:
     """How much of what there is to try was tried."""
-    if not report.total:
-        return []
+    if not report.planned:
+        return ["no plan with faults was tried"]
     cells = [f"{fault} {count} of {all_}" for fault, (count, all_) in report.open.items()]
     more = len(cells) - len(cells[:_NAMED])
     of_more = f" and those of {more} more classes" if more else ""
     left = f"; open cells: {', '.join(cells[:_NAMED])}{of_more}" if cells else ""
-    return [f"{report.tried} of {report.total} single-fault plans tried{left}"]
+    single = f"single-fault: {report.tried} of {report.total}"
+    return [f"{report.attempted} of {report.planned} plans with faults tried ({single}){left}"]
 
 
 def _ends(report: Report) -> list[str]:
     """What a reader must not miss: how little it may mean that nothing was found."""
     lines = []
     little, why = _too_little(report)
-    if report.proven and little:  # of nothing at all the first line tells
+    if little and (report.proven or report.cut_off):  # of nothing at all the first line tells
         lines.append(f"{little}: {why}")
     if report.untried:
         lines.append(
@@ -495,8 +510,21 @@ def _suite(report: Report) -> str:
     errors = sum("<error" in case for case in cases)
     return (
         f'<testsuite name={quoteattr(report.operator)} tests="{len(cases)}" failures="{failures}" '
-        f'errors="{errors}" time="{report.seconds:.3f}">\n' + "\n".join(cases) + "\n</testsuite>\n"
+        f'errors="{errors}" time="{report.seconds:.3f}">\n{_properties(report)}'
+        + "\n".join(cases)
+        + "\n</testsuite>\n"
     )
+
+
+def _properties(report: Report) -> str:
+    """How much was tried."""
+    found = {
+        "plans tried": report.attempted,
+        "plans planned": report.planned,
+        "cells covered": f"{report.covered} of {len(report.cells)}",
+    }
+    told = "".join(f'<property name="{name}" value="{value}"/>' for name, value in found.items())
+    return f"<properties>{told}</properties>\n"
 
 
 def _case(report: Report, name: str, state: str, failure: Failure | None) -> str:

@@ -43,6 +43,7 @@ from setpoint.server.server import ApiServer
 from setpoint.server.storage.protocol import Event, Place
 from setpoint.testing.isolation import Allowed, Isolation, Refused
 from setpoint.testing.proof.any_world import AnyWorld, may_step_fail, now
+from setpoint.testing.proof.budget import Budget
 from setpoint.testing.proof.chance import seeded
 from setpoint.testing.proof.cloud import Cloud
 from setpoint.testing.proof.collector import Collector
@@ -102,6 +103,7 @@ class Prepared:
     defaults: Mapping[str, Fill] = field(default_factory=dict)  # of the status of its kinds, by resource
     allowed: Allowed = field(default_factory=Allowed)  # what the operator may reach outside
     refused: Refused = field(default_factory=dict)  # what it tried to, in all runs
+    budget: Budget = field(default_factory=Budget)  # checked in every run
 
     @classmethod
     def of(
@@ -112,6 +114,7 @@ class Prepared:
         objects: Iterable[Any] = (),
         controllers: Controllers = False,
         allowed: Allowed | None = None,
+        budget: Budget | None = None,
     ) -> Prepared:
         """Start a server once, and have it know what the operator defines; ``objects`` are there besides."""
         names, besides = tuple(dict.fromkeys((*chosen(controllers), *needed(make())))), list(objects)
@@ -147,7 +150,10 @@ class Prepared:
                     each.stored for each in served if (each.group, each.kind) in kinds
                 )
 
-        with seeded(0), asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        budget = budget or Budget()
+        loop = VirtualTimeLoop()
+        loop.check_often(budget.check)
+        with seeded(0), asyncio.Runner(loop_factory=lambda: loop) as runner:
             begin, primaries = runner.run(prepare())
         return cls(
             make,
@@ -159,6 +165,7 @@ class Prepared:
             defaults=status_defaults(make().crds()),
             allowed=isolation.allowed,
             refused=isolation.refused,
+            budget=budget,
         )
 
     def run(self, plan: Plan, *, reference: Run | None = None, probe_always: bool = False) -> Run:
@@ -167,6 +174,7 @@ class Prepared:
         With a ``reference``, of the same steps without faults, it ends as soon as there is nothing more to
         learn: the faults are over, all is as it would be without them, and the operator was restarted.  Where
         others acted it cannot be the same, and only what is left of the deletions is done.
+        OutOfBudget is raised when the budget is spent before it ends.
         """
         run = Run(plan, given=self.given)
         enabled = gc.isenabled()
@@ -176,6 +184,7 @@ class Prepared:
         has_clocks = any(isinstance(fault, ClockStep | SlowClock | Overlap) for fault in plan.faults)
         loop = PacedLoop() if has_clocks else VirtualTimeLoop()  # which is quicker
         loop.limit(_TURNS, _STALL)
+        loop.check_often(self.budget.check)
         try:
             with seeded(plan.seed) as names, asyncio.Runner(loop_factory=lambda: loop) as runner:
                 loop.set_task_factory(make_task)
