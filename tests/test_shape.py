@@ -162,6 +162,7 @@ PURE = (
     "testing/proof/oracles.py",
     "testing/proof/plans.py",
     "testing/proof/redaction.py",
+    "testing/proof/repeatability.py",
     "testing/proof/report.py",
     "testing/proof/states.py",
     "testing/proof/sweep.py",

@@ -506,3 +506,35 @@ def test_what_is_no_address_cannot_be_allowed(operator: Path) -> None:
     ran = invoke("prove", str(operator), "--allow-network", "https://example.com/")
     assert ran.exit_code == 2
     assert "give HOST, HOST:PORT" in ran.output
+
+
+@pytest.mark.slow
+def test_what_a_file_counts_and_draws_is_the_same_in_every_run(operator: Path) -> None:
+    drawing = """
+import itertools, random, time, uuid
+from datetime import datetime, timezone
+
+class State:
+    looked = 0
+
+numbers, drawn = itertools.count(1), random.Random()
+
+def draw(key):
+    State.looked += 1
+    if key not in values:
+        now = datetime.now(timezone.utc)
+        values[key] = f"{next(numbers)} {drawn.random()} {now} {time.time()} {uuid.uuid1()} {State.looked}"
+    return values[key]
+
+values = {}
+"""
+    text = OPERATOR.replace("REMEMBERS", "False").replace(
+        '"size": str(cat.spec.size)', '"size": draw((cat.metadata.uid, cat.spec.size))'
+    )
+    operator.write_text(drawing + text)
+    ran = invoke(
+        "prove", str(operator), "--only", "E3", "--budget", "60s", "--without", "O2", "--without", "O4"
+    )
+    assert "NOT REPEATABLE" not in ran.output
+    assert "BROKEN" not in ran.output
+    assert "plans with faults tried" in ran.output, "it came to the faults"

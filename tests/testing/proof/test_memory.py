@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from types import ModuleType
 
 from setpoint.testing.proof.memory import remembered
@@ -29,3 +30,39 @@ def test_forgetting_twice_is_as_good_as_once() -> None:
         module.deep["a"].append(2)
         forget()
         assert module.deep == {"a": [1]}
+
+
+def test_counters_caches_classes_and_instances_are_as_when_they_were_imported() -> None:
+    module = ModuleType("theirs")
+    source = """
+import functools, itertools, random
+
+numbers = itertools.count(5)
+drawn = random.Random()
+
+@functools.cache
+def once(key): return next(numbers)
+
+class State:
+    total = 0
+    names = []
+    def __init__(self): self.seen = {}; self.last = None
+
+state = State()
+
+def use():
+    State.total += 1
+    State.names.append("x")
+    state.seen[State.total] = 1
+    state.last = "x"
+    return next(numbers), once("a"), drawn.random(), State.total, len(State.names), len(state.seen)
+"""
+    exec(source, vars(module))
+    forget = remembered([module])
+    found = []
+    for _ in range(2):
+        random.seed(7)
+        forget()
+        assert module.state.last is None
+        found.append((module.use(), module.use()))
+    assert found[0] == found[1]

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
+import random
+import secrets
 import socket
 import subprocess
 import sys
+import time
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from inspect import signature
+from os import urandom as entropy
 from socketserver import BaseRequestHandler, ThreadingTCPServer
 from threading import Thread
 from typing import Any
@@ -25,7 +31,7 @@ from setpoint.testing.proof.kept import keep
 from setpoint.testing.proof.options import Options
 from setpoint.testing.proof.plans import At, Crash, Delete, Plan, Refuse, Uncollected
 from setpoint.testing.proof.prove import CLASSES, FIRST, plans_of, prove, replay
-from setpoint.testing.proof.report import Report
+from setpoint.testing.proof.report import Report, as_html, as_junit
 from setpoint.testing.proof.sweep import cell_of, cells_of, pairs, singles
 from setpoint.testing.proof.trace import Run
 from setpoint.testing.proof.world import Prepared
@@ -66,13 +72,58 @@ def test_a_failure_names_oracle_fault_cause_and_remedy_and_is_made_small() -> No
         assert word in text
 
 
-def test_an_operator_that_reads_the_machines_clock_is_told_so() -> None:
-    async def clock(widget: Widget, ctx: Context) -> None:
-        await ctx.apply(child(widget, text=datetime.now(UTC).isoformat()))
+def calendar() -> str:
+    now = datetime.now(UTC)
+    assert now.year == 2030
+    assert abs(time.time() - now.timestamp()) < 0.001
+    assert time.gmtime()[:3] == now.timetuple()[:3]
+    return f"{now.isoformat()} {uuid.uuid1()}"
 
-    report = prove(lambda: operator_of(clock), budget=5)
+
+def chance() -> str:
+    random.seed()
+    return f"{random.Random().random()} {random.random()} {uuid.uuid4()} {secrets.token_hex(8)}"
+
+
+@pytest.mark.parametrize("draw", [calendar, chance])
+def test_clocks_and_chance_of_the_operators_are_the_same_in_every_run(draw: Callable[[], str]) -> None:
+    async def draws(widget: Widget, ctx: Context) -> None:
+        await ctx.apply(child(widget, text=f"drawn {draw()}"))
+
+    plan = Plan(STRUCK.steps)
+    prepared = Prepared.of(lambda: operator_of(draws))
+    first, again = prepared.run(plan), prepared.run(plan)
+    assert first.digest == again.digest
+    assert any(b'"drawn ' in write.data for write in first.writes)
+    assert abs(datetime.now(UTC).timestamp() - time.time()) < 60, "outside, time is what it is"
+
+
+counted = itertools.count(1)
+EARLIER = time.time
+
+
+@pytest.mark.parametrize(
+    ("draw", "likely"),
+    [
+        (lambda: f"number {next(counted)}", "a counter or other state that outlives the process"),
+        (lambda: datetime.fromtimestamp(EARLIER(), UTC).isoformat(), "ctx.now()"),
+        (lambda: entropy(8).hex(), "chance that is not seeded"),
+    ],
+)
+def test_what_differs_from_run_to_run_is_the_operators_and_likely_why_is_said(
+    draw: Callable[[], str], likely: str
+) -> None:
+    async def draws(widget: Widget, ctx: Context) -> None:
+        await ctx.apply(child(widget, text=draw()))
+
+    report = prove(lambda: operator_of(draws), steps=STRUCK.steps, budget=60)
     assert not report.is_good
-    assert "ctx.now()" in report.broken[0]
+    assert likely in report.broken[0]
+    text = str(report)
+    assert "NOT REPEATABLE widgets" in text
+    assert "the operator's own code differs from run to run" in text
+    assert "configmaps default/w: data.text: expected" in text, "and where it shows"
+    assert "our own failure" not in text + as_junit(report) + as_html(report)
 
 
 @pytest.mark.slow

@@ -1,5 +1,5 @@
 """Makes chance repeatable for the time of a run: what ``random``, ``secrets``, ``uuid`` and ``os.urandom``
-give comes from a seed.
+give comes from a seed, also to a ``random.Random()`` that is made in a run.
 
 The operator's own code may draw passwords and ids; two runs of one plan must draw the same.  Nothing outside
 of the block is touched, and nothing here is fit for anything secret.
@@ -9,8 +9,12 @@ from __future__ import annotations
 
 import os
 import random
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any, Final
+
+_BY_TIME: Final = ("_generate_time_safe", "_UuidCreate", "_last_timestamp")  # of uuid: how uuid1 is made
 
 
 @contextmanager
@@ -21,9 +25,23 @@ def seeded(seed: int) -> Iterator[random.Random]:
     random.seed(seed)
     os.urandom = entropy.randbytes
     random._urandom = entropy.randbytes  # type: ignore[attr-defined]  # noqa: SLF001
+    reseed, seed_all = random.Random.seed, random.seed
+    by_time = {name: getattr(uuid, name) for name in _BY_TIME if hasattr(uuid, name)}
+
+    def seed_again(source: random.Random, a: Any = None, version: int = 2) -> None:
+        reseed(source, entropy.getrandbits(64) if a is None else a, version)
+
+    random.Random.seed = seed_again  # type: ignore[assignment, method-assign]
+    random.seed = random._inst.seed  # noqa: SLF001
+    for name in by_time:  # uuid1 then goes by time.time_ns and random
+        setattr(uuid, name, None)
     try:
         yield random.Random(f"names {seed}")  # noqa: S311
     finally:
+        random.Random.seed = reseed  # type: ignore[method-assign]
+        random.seed = seed_all
+        for name, value in by_time.items():
+            setattr(uuid, name, value)
         random.setstate(state)
         os.urandom = urandom
         random._urandom = system  # type: ignore[attr-defined]  # noqa: SLF001

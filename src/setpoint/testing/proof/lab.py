@@ -40,6 +40,7 @@ from setpoint.testing.conditions import why_not
 from setpoint.testing.golden import assert_matches
 from setpoint.testing.isolation import Allowed, Isolation
 from setpoint.testing.manifests import Manifest, objects_in
+from setpoint.testing.proof.calendar import controlled_calendar
 from setpoint.testing.proof.chance import seeded
 from setpoint.testing.proof.cloud import Cloud
 from setpoint.testing.proof.controllers import Controllers, chosen
@@ -118,6 +119,7 @@ class Lab:
             _prepared(chosen(self._controllers)), clouds=self._clouds, allowed=self._allowed, refused={}
         )
         names: random.Random = self._stack.enter_context(seeded(self._seed))
+        self._stack.enter_context(controlled_calendar())
         self._start(asyncio.Runner(loop_factory=PacedLoop), self._begin(prepared, names))
         return self
 

@@ -31,6 +31,7 @@ from setpoint.manager.lease_state import LeaderElection
 from setpoint.manager.manager import Manager
 from setpoint.testing.isolation import Isolation
 from setpoint.testing.proof import cloud, trace
+from setpoint.testing.proof.calendar import machine_time
 from setpoint.testing.proof.pace import moment, world_time
 from setpoint.testing.proof.seam import Seam
 from setpoint.testing.proof.store import actor
@@ -102,6 +103,8 @@ class Process:
         context.run(cloud.way.set, self.seam)
         context.run(self._isolation.enter_context)
         loop = asyncio.get_running_loop()
+        # Its threads ask, too, in which no loop runs.
+        context.run(machine_time.set, lambda: self.clock.beginning.timestamp() + loop.time())
         self._main = loop.create_task(self._live(), name=f"process {self.number}", context=context)
 
     async def _live(self) -> None:

@@ -47,6 +47,7 @@ from setpoint.testing.proof.options import Options, Question, by_keywords
 from setpoint.testing.proof.oracles import Finding, Reference, Rules, ids
 from setpoint.testing.proof.plans import AnyFault, At, Plan, Step
 from setpoint.testing.proof.process import Subject, maker
+from setpoint.testing.proof.repeatability import explain
 from setpoint.testing.proof.report import Failure, Report
 from setpoint.testing.proof.states import Masked, varying
 from setpoint.testing.proof.sweep import (
@@ -340,7 +341,7 @@ class _Proof:
             return False
         first, again = self._prepared.run(plan), self._prepared.run(plan)
         if first.digest != again.digest:
-            self.report.broken.append(_differ(first, again))
+            self.report.broken.append(explain(first, again))
             return False
         if masked := masked_by_chance(self._prepared, steps, first):
             self._prepared = replace(self._prepared, masked=masked)
@@ -399,7 +400,7 @@ class _Proof:
         """Whether another run of the same plan is the same; said to be broken, if not."""
         again = self._run(run.plan, reference)
         if again.digest != run.digest:
-            self.report.broken.append(_differ(run, again))
+            self.report.broken.append(explain(run, again))
         return again.digest == run.digest
 
     def once(self, plan: Plan) -> Report:
@@ -637,19 +638,3 @@ def can_strike(plan: Plan, reference: Run) -> bool:
     """Whether it has no faults; or all is well without them, and it comes to the first of them."""
     places = {*(each.at for each in (*reference.effects, *reference.reads)), *reference.events}
     return not plan.faults or (is_settled(reference) and any(fault.at in places for fault in plan.faults))
-
-
-def _differ(one: Run, other: Run) -> str:
-    """Where two runs of one plan part."""
-    hint = (
-        "does the operator read the machine's clock (use ctx.now()), or keep something between runs (give "
-        "prove a function that makes it)?"
-    )
-    for mine, yours in zip(one.lines, other.lines, strict=False):
-        if mine != yours:
-            where = f"at {mine.time:.3f} s: {mine.lane}: {mine.what!r}, then {yours.lane}: {yours.what!r}"
-            return f"two runs of {one.plan} differ {where}; {hint}"
-    for first, second in zip(one.writes, other.writes, strict=False):
-        if first.data != second.data:
-            return f"two runs of {one.plan} write {first.place} differently at {first.time:.3f} s; {hint}"
-    return f"two runs of {one.plan} differ in length; {hint}"

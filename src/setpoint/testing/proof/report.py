@@ -91,7 +91,7 @@ class Report:
     operator: str
     steps: tuple[Step, ...] = ()
     failures: list[Failure] = field(default_factory=list)
-    broken: list[str] = field(default_factory=list)  # our own failures: two runs of one plan differed
+    broken: list[str] = field(default_factory=list)  # two runs of one plan differed, and likely why
     inconclusive: list[str] = field(default_factory=list)
     plans: int = 0
     drawn: int = 0  # of these plans; what was drawn and did not strike is none of them
@@ -192,7 +192,7 @@ def as_text(report: Report, width: int = WIDTH, *, repro: bool = True) -> str:
     report = redacted(report)
     lines = [_summary(report), *_tried(report), *_skipped(report, _NAMED)]
     lines += [f"EXTERNAL CALL {external}" for external in report.external]
-    lines += [f"BROKEN (our own failure): {broken}" for broken in report.broken]
+    lines += [f"NOT REPEATABLE: {broken}" for broken in report.broken]
     for failure in report.failures:
         lines += ["", *_failure(failure, width)]
         lines += _repro(failure, report) if repro else []
@@ -209,7 +209,7 @@ def as_text(report: Report, width: int = WIDTH, *, repro: bool = True) -> str:
 def _summary(report: Report) -> str:
     speed = report.plans / report.seconds if report.seconds else 0.0
     spent = f"on {report.cluster}" if report.cluster else f"of CPU ({speed:.1f} a second)"
-    said = "FAIL" if report.alarms else "BROKEN" if report.broken else _too_little(report)[0] or "ok"
+    said = "FAIL" if report.alarms else "NOT REPEATABLE" if report.broken else _too_little(report)[0] or "ok"
     said = "EXTERNAL CALLS REFUSED" if said == "ok" and report.external else said
     warned = len(report.failures) - len(report.alarms)
     return (
@@ -557,7 +557,7 @@ def as_html(*reports: Report) -> str:
             f"<p>{html.escape(each)}</p>" for each in (*_tried(report), *_skipped(report), *_ends(report))
         ]
         parts += [f"<p><b>external call:</b> {html.escape(each)}</p>" for each in report.external]
-        parts += [f"<p><b>our own failure:</b> {html.escape(each)}</p>" for each in report.broken]
+        parts += [f"<p><b>not repeatable:</b> {html.escape(each)}</p>" for each in report.broken]
         parts += [_page_of(failure, report) for failure in report.failures]
         if report.inconclusive:
             parts.append(f"<h2>Inconclusive</h2>{_list(report.inconclusive)}")

@@ -1,7 +1,7 @@
 """What happened in a run: the record that oracles judge and reports tell.
 
 Everything here is data, and all of it goes into ``digest``: two runs of one plan have the same digest, or
-determinism is broken, which is our own failure and not the operator's.  Times are the loop's.
+the operator decides by something that is another each time (``repeatability.py``).  Times are the loop's.
 
 Written by ``seam.py`` (what the operator asked and saw), ``store.py`` (what the server wrote) and
 ``world.py`` (what the user did); read by ``oracles.py`` and ``report.py``.

@@ -44,6 +44,7 @@ from setpoint.server.storage.protocol import Event, Place
 from setpoint.testing.isolation import Allowed, Isolation, Refused
 from setpoint.testing.proof.any_world import AnyWorld, may_step_fail, now
 from setpoint.testing.proof.budget import Budget
+from setpoint.testing.proof.calendar import controlled_calendar
 from setpoint.testing.proof.chance import seeded
 from setpoint.testing.proof.cloud import Cloud
 from setpoint.testing.proof.collector import Collector
@@ -186,7 +187,11 @@ class Prepared:
         loop.limit(_TURNS, _STALL)
         loop.check_often(self.budget.check)
         try:
-            with seeded(plan.seed) as names, asyncio.Runner(loop_factory=lambda: loop) as runner:
+            with (
+                seeded(plan.seed) as names,
+                controlled_calendar(),
+                asyncio.Runner(loop_factory=lambda: loop) as runner,
+            ):
                 loop.set_task_factory(make_task)
                 loop.set_exception_handler(lambda _loop, context: _note(context, run))
                 runner.run(World(self, plan, run, names).carry_out(reference, probe_always=probe_always))
