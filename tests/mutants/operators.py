@@ -74,6 +74,11 @@ class Mutant:
     def __str__(self) -> str:
         return self.number
 
+    @property
+    def without(self) -> tuple[str, ...]:
+        """Oracles that do not judge it: most mutants and twins know of one namespace, to be short."""
+        return () if "O14" in self.oracles else ("O14",)
+
     def mutant(self) -> Subject:
         return self.make(wrong=True)
 

@@ -70,6 +70,7 @@ ORACLES: Final = {
     "O11": "O11",
     "O12": "17",
     "O13": "O13",
+    "O14": "N3",
 }
 EVERY: Final = ("none", *CLASSES, "E4+V1")
 MOST: Final = 8  # plans of a class, for ``make prove``
@@ -95,7 +96,7 @@ def tried(
             clouds=[cloud],
             at_most=mutant.at_most,
             only=classes,
-            without=without,
+            without=[*without, *mutant.without],
             budget=600,
             most_failures=1_000,
             most_of_class=most,

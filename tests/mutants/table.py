@@ -70,12 +70,20 @@ def row(mutant: Mutant, *, most_plans: int | None = None, is_whole: bool = False
             steps=mutant.steps,
             clouds=[cloud],
             at_most=mutant.at_most,
+            without=mutant.without,
             only=only,
             budget=BUDGET,
             most_failures=1,
             shrink=False,
         )
-    prove_twin = partial(prove, mutant.twin, steps=mutant.steps, clouds=[cloud], at_most=mutant.at_most)
+    prove_twin = partial(
+        prove,
+        mutant.twin,
+        steps=mutant.steps,
+        clouds=[cloud],
+        at_most=mutant.at_most,
+        without=mutant.without,
+    )
     twin = prove_twin(only=only, budget=BUDGET, most_plans=most_plans)
     everything = None
     if is_whole:

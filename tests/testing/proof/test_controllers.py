@@ -63,6 +63,7 @@ def test_without_them_nothing_comes_of_a_deployment(cluster: Lab) -> None:
 
 async def web(widget: Widget, ctx: Context) -> None:
     wanted = deployment(widget.metadata.name or "")
+    wanted.metadata.namespace = widget.metadata.namespace
     wanted.spec.replicas = widget.spec.replicas
     found = await ctx.apply(wanted)
     widget.status.count = (found.status and found.status.available_replicas) or 0

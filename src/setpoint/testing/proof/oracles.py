@@ -17,6 +17,7 @@ Each has an id, what it means when it fails, and what usually mends it.  All are
     O11 errors              none that nobody handles, none that is swallowed, and no mistakes in the code
     O12 one leader          nothing is done by who leads no longer
     O13 not vacuous         the fault struck and the steps were taken; else nothing is proven
+    O14 isolation           other objects of the kind end as they would alone (``bystanders.py``)
 
 Runs in which others act (``Plan.is_racy``) need not end as without faults: O3 and O5 do not judge them.  O4
 does (``fresh.py``): by which way it came to its spec must not matter.
@@ -128,6 +129,13 @@ MEANINGS: Final[dict[str, Meaning]] = {
         "the fault found no place to strike, or the steps were not all taken",
         "run the sweep again: the operator has changed since the plan was made",
     ),
+    "O14": Meaning(
+        "does not keep objects apart",
+        "a namespace that is written in the code, a list that includes the children of other objects, or a "
+        "name that two objects share",
+        "use the object's own namespace, list children with owned=True, and name what is outside of the "
+        "cluster by namespace and name, or by uid",
+    ),
 }
 
 
@@ -210,7 +218,7 @@ def judge(run: Run, reference: Reference, *, without: frozenset[str] = frozenset
     return sorted(found, key=lambda finding: _WEIGHT.index(finding.oracle))
 
 
-_WEIGHT = ["O13", "O12", "O8", "O6", "O5", "O3", "O7", "O1", "O9", "O2", "O4", "O11", "O10"]
+_WEIGHT = ["O13", "O12", "O8", "O6", "O14", "O5", "O3", "O7", "O1", "O9", "O2", "O4", "O11", "O10"]
 
 
 def converges(run: Run, reference: Reference) -> Iterable[Finding]:

@@ -660,9 +660,11 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
     seed: int = 0
     operator: str = ""  # the file that it was made for
     replicas: int = 1  # of the operator; more than one elect a leader, as faults of leadership always have it
+    bystanders: tuple[Create, ...] = ()  # there before the first step; no step is about them
 
     def __str__(self) -> str:
-        return "; then ".join(map(str, self.faults)) or "no fault"
+        struck = "; then ".join(map(str, self.faults)) or "no fault"
+        return f"{struck}, beside other objects" if self.bystanders else struck
 
     @property
     def id(self) -> str:

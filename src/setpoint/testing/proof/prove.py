@@ -8,7 +8,8 @@ In this order, until the budget is spent:
 1. the reference, twice: two runs of one plan must be the same, or nothing that follows means anything;
 2. the reference with other seeds, which shows what the operator draws by chance, and with probes after every
    step: what is wrong here is wrong without any fault;
-3. a fresh start for every state that the steps lead to, and later for those that others lead to (O4);
+3. a fresh start for every state that the steps lead to, and later for those that others lead to (O4); and
+   the steps beside other objects (O14);
 4. ``FIRST`` plans of every class, alone and in pairs; then every single fault, then chosen pairs, then what
    Hypothesis draws, where it is installed (``drawn.py``);
 5. what failed is made smaller, in the last part of the budget.
@@ -39,6 +40,7 @@ from typing import Any, Final
 import msgspec
 
 from setpoint.testing.proof.budget import Budget, OutOfBudget
+from setpoint.testing.proof.bystanders import Bystanders, grouped
 from setpoint.testing.proof.cloud import Cloud
 from setpoint.testing.proof.controllers import Controllers, chosen
 from setpoint.testing.proof.fresh import FreshStarts
@@ -236,6 +238,7 @@ class _Proof:
         self._listed = 0  # plans
         self._references: dict[bytes, Reference] = {}
         self._fresh = FreshStarts(prepared)
+        self._bystanders = Bystanders(prepared)
         self._met: set[str] = set()  # the classes of faults of which a plan was run twice
         self.report = report
         report.operator, report.external = prepared.make().name, prepared.refused
@@ -329,6 +332,8 @@ class _Proof:
         can_go_on = is_settled(reference.run) and does_something(reference.run, self._without)
         if not can_go_on or not self._only or "none" in self._only:
             self._undisturbed(Plan(steps, (), self._seed), reference)
+            if can_go_on and "O14" not in self._without:
+                self._beside_others(reference)
         go_on_from(report, reference.run if can_go_on else None)
 
     def _learn(self, steps: tuple[Step, ...]) -> bool:
@@ -346,6 +351,7 @@ class _Proof:
         if masked := masked_by_chance(self._prepared, steps, first):
             self._prepared = replace(self._prepared, masked=masked)
             self._fresh = FreshStarts(self._prepared)
+            self._bystanders = Bystanders(self._prepared)
         else:
             known = Reference(again, self._rules, self._prepared.primaries)
             self._references[msgspec.json.encode(steps)] = known
@@ -358,6 +364,12 @@ class _Proof:
             return
         self.report.plans += 4  # twice as it is, and with other seeds
         self._try(plan)
+
+    def _beside_others(self, reference: Reference) -> None:
+        """Judge the steps where there are other objects, which must end as they would alone."""
+        plan = self._bystanders.plan(reference, self.report.skipped)
+        if plan is not None:
+            self._try(plan)
 
     def _reference(self, steps: tuple[Step, ...]) -> Reference:
         key = msgspec.json.encode(steps)
@@ -391,9 +403,11 @@ class _Proof:
         """One run; without faults it is probed after every step."""
         if plan.faults:
             return self._prepared.run(plan, reference=reference.run)
-        return self._prepared.run(plan, probe_always=True)
+        return self._prepared.run(plan, probe_always=not plan.bystanders)
 
     def _found(self, run: Run, reference: Reference) -> list[Finding]:
+        if run.plan.bystanders:
+            return [] if "O14" in self._without else self._bystanders.judge(run, reference)
         return outside(run) or self._fresh.judge(run, reference, self._without)
 
     def _is_the_same(self, run: Run, reference: Reference) -> bool:
@@ -409,7 +423,7 @@ class _Proof:
         if self._learn(plan.steps):
             reference = self._reference(plan.steps)
             self.report.reference = reference.run
-            if plan.faults:
+            if plan.faults or plan.bystanders:
                 self._try(plan, twice=True)
             else:
                 self._undisturbed(plan, reference)
@@ -620,6 +634,10 @@ def smaller(plan: Plan) -> Iterator[Plan]:
     What happened in a step no longer happens without it, so what a fault waits for may come sooner: it is
     tried at all places up to its own.
     """
+    if len(plan.bystanders) > 1:
+        for group in grouped(plan.bystanders):
+            rest = tuple(each for each in plan.bystanders if each not in group)
+            yield msgspec.structs.replace(plan, bystanders=rest or group)
     if len(plan.faults) > 1:
         for number in range(len(plan.faults)):
             yield msgspec.structs.replace(plan, faults=plan.faults[:number] + plan.faults[number + 1 :])

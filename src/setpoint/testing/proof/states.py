@@ -74,11 +74,7 @@ def canonical(
         for thing, data in things.items():
             called = f"{cloud} {in_words(thing, uids)}"
             state[called] = _value(dict(data), uids, 0)
-    if masked:
-        for called, obj in state.items():
-            for name, path in masked:
-                if name == called:
-                    _mask(obj, path)
+    mask(state, masked)
     return dict(sorted(state.items()))
 
 
@@ -228,6 +224,13 @@ def varying(states: Iterable[State]) -> Masked:
         for place, value in first.items()
         if any(place in other and other[place] != value for other in others)
     )
+
+
+def mask(state: State, masked: Masked) -> None:
+    """Put ``VARIES`` in place of these fields."""
+    for called, path in masked:
+        if called in state:
+            _mask(state[called], path)
 
 
 def _mask(obj: Any, path: Path) -> None:

@@ -239,6 +239,8 @@ class World(AnyWorld):
             await stack.enter_async_context(self.running())
             for _ in range(2 if self._elects else 1):
                 self._start()
+            if self._plan.bystanders:
+                self._run.refused += await self.act(self._plan.bystanders, USER)
             await self._checkpoint(0, "start", probe=False)
             for number, step in enumerate(self._plan.steps, 1):
                 if self._is_probed and self._plan.is_racy and reference and self._is_of_primary(step):
