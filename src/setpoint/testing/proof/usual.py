@@ -5,6 +5,9 @@ not take, and with the deletion of a child of each sort that was made.  Of sever
 within the other: what is made first is there until all others are gone.  What is never changed or deleted so
 is told: every field of a spec, and every sort of child, by name and with why.
 
+Where a schema has very many fields, those are changed that the operator reads (``reads.py``), also when it
+first does so after a change, and a few of the others.
+
 Of kinds other than the first a schema may say too little.  Where the object is refused, or never comes to
 rest when it is made, its kind is left out, and that is told.  A change that it does not come to rest after is
 left out and told too, unless the operator fails by a mistake in its code.  All else is for oracles to judge.
@@ -25,12 +28,14 @@ from setpoint.api.names import GroupVersionKind
 from setpoint.testing.proof.controllers import owned
 from setpoint.testing.proof.plans import Change, Create, Delete, Plan, Step
 from setpoint.testing.proof.process import Subject
+from setpoint.testing.proof.reads import recorded
 from setpoint.testing.proof.states import leaves
 from setpoint.testing.proof.trace import Checkpoint, Run
-from setpoint.testing.proof.workload import fields, served, usual_steps
+from setpoint.testing.proof.workload import choose, fields, served, usual_steps
 from setpoint.testing.proof.world import Prepared
 
 _END = 3  # steps: it is deleted, made again, and deleted while the operator is down
+_ROUNDS: Final = 4  # of finding out what is read
 _STEPS: Final = "give steps=… (--steps FILE)"
 
 
@@ -62,9 +67,9 @@ def usual(prepared: Prepared, example: dict[str, Any] | None = None, *, seed: in
     specs = _by_kind(crds, example)
     for number, crd in enumerate(crds):
         kind = _kind(crd)[1]
-        life = usual_steps(crd, specs.get(kind), name="sample" if not number else f"sample-{number + 1}")
-        before, is_sure = len(found.creates), not number or kind in specs
-        run, left = prepared.run(Plan((*found.creates, *life), (), seed)), list[tuple[Step, str]]()
+        name = "sample" if not number else f"sample-{number + 1}"
+        life, run, unread = _life(prepared, crd, specs.get(kind), name, creates=found.creates, seed=seed)
+        before, is_sure, left = len(found.creates), not number or kind in specs, list[tuple[Step, str]]()
         while not is_sure and (point := _in_vain(run, before)):  # those that follow may be so because of it
             vain = point.step - 1 - before
             left.append((life[vain], f"it does not come to rest then: {point.why_not}"))
@@ -87,8 +92,37 @@ def usual(prepared: Prepared, example: dict[str, Any] | None = None, *, seed: in
             raise ValueError(why)
         left += [(life[taken], f"the change is {why.partition(':')[0]}") for taken, why in refused.items()]
         _add(found, life, refused, run)
-        found.skipped |= _unchanged(crd, [step for step in life if step in found.begins], left)
+        found.skipped |= _unchanged(crd, [step for step in life if step in found.begins], left, unread)
     return found
+
+
+def _life(
+    prepared: Prepared, crd: dict[str, Any], spec: Any, name: str, *, creates: Sequence[Step], seed: int
+) -> tuple[tuple[Step, ...], Run, dict[str, str]]:
+    """What is done with one object, a run of it, and which fields are not changed in it, and why."""
+    group, kind = _kind(crd)
+    _api_version, _kind_name, schema = served(crd)
+    reads: frozenset[str] = frozenset()
+    for _ in range(_ROUNDS):
+        whole = usual_steps(crd, spec, name=name)
+        unread = choose(schema, _created(whole), reads)
+        life = usual_steps(crd, spec, name=name, without=unread) if unread else whole
+        plan = Plan((*creates, *life), (), seed)
+        if not unread:
+            return life, prepared.run(plan), {}
+        with recorded() as seen:
+            run = prepared.run(plan)
+        paths = seen.of(group, kind)
+        known, reads = reads, reads | {path.partition(".")[2] for path in paths if path.startswith("spec.")}
+        if reads == known:
+            break
+    return life, run, unread
+
+
+def _created(steps: Sequence[Step]) -> dict[str, Any]:
+    """The spec of the object that is made first."""
+    spec: dict[str, Any] = next(step.object["spec"] for step in steps if isinstance(step, Create))
+    return spec
 
 
 def _rejected(operator: Subject, crd: dict[str, Any], run: Run, create: Step) -> str:
@@ -182,11 +216,16 @@ def _by_kind(crds: Sequence[dict[str, Any]], example: dict[str, Any] | None) -> 
 
 
 def _unchanged(
-    crd: dict[str, Any], taken: Sequence[Step], left: Sequence[tuple[Step, str]]
+    crd: dict[str, Any],
+    taken: Sequence[Step],
+    left: Sequence[tuple[Step, str]],
+    unread: dict[str, str],
 ) -> dict[str, str]:
-    """The fields of a spec that none of the steps that are ``taken`` changes, and why; some were ``left``."""
+    """The fields of a spec that none of the steps that are ``taken`` changes, and why; some were ``left``,
+    others are ``unread``.
+    """
     _api_version, kind, schema = served(crd)
-    spec = next(step.object["spec"] for step in taken if isinstance(step, Create))
+    spec = _created(taken)
     changes = [step for step in taken if isinstance(step, Change)]
     patches = [step.patch["spec"] for step in changes]
     misused = {name for step in changes if step.may_fail for name in step.patch["spec"]}
@@ -194,7 +233,8 @@ def _unchanged(
     found = {}
     for path, patch, why_not in fields(schema, spec):
         if patch not in patches and path not in misused:
-            why = next((why for refused, why in reasons if refused == patch), why_not)
+            refusal = next((why for refused, why in reasons if refused == patch), why_not)
+            why = unread.get(path, refusal)
             found[f"{kind} spec.{path}"] = f"{why}; {_STEPS}"
     if schema.get("x-kubernetes-preserve-unknown-fields") and not schema.get("properties"):
         found[f"{kind} spec"] = f"the schema does not say what is in it; {_STEPS}"

@@ -6,14 +6,17 @@ object; create it again under the same name; delete it while the operator is dow
 
 ``example`` is the spec to begin with, where the schema says too little (a rule, say).  Where the items
 of a list or map have fields, those of one item are changed.  A field that no other value comes to mind for is
-left alone, and ``fields`` says why.  Pure; ``usual.py`` puts the lives of several kinds together.
+left alone, and ``fields`` says why.  Where a schema has very many fields, those that the operator reads are
+changed, and a sample of the others (``choose``).
+
+Pure; ``usual.py`` puts the lives of several kinds together.
 """
 
 from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -54,6 +57,8 @@ _OTHERS = {
 }
 _WRONG = "bad"  # names nothing that there is
 _MOST_OF_ITEM = 20  # fields of an item of a list or map that are changed: each costs a step
+_ALL = 30  # fields of a spec that are all changed, whatever the operator reads
+_SAMPLE = 4  # fields that are changed, of those that are read as a whole or not at all
 _FIXED: Final = "a rule holds it against its old value"
 _UNSAID: Final = "the schema does not say what else it may be"
 _MANY: Final = f"of the fields of an item the first {_MOST_OF_ITEM} are changed"
@@ -72,8 +77,11 @@ def usual_steps(
     example: Mapping[str, Any] | None = None,
     *,
     name: str = "sample",
+    without: Collection[str] = (),
 ) -> tuple[Step, ...]:
-    """The life of one object, from a definition in wire form."""
+    """The life of one object, from a definition in wire form; ``without`` changes of the fields at these
+    paths.
+    """
     api_version, kind, schema = served(crd)
     spec = dict(example) if example is not None else sample(schema)
     metadata = {"name": name, "namespace": "default"}
@@ -84,15 +92,17 @@ def usual_steps(
     create, delete = Create(obj), Delete(api_version, kind, name, namespace)
     changes = [
         Change(api_version, kind, name, {"spec": patch}, namespace, may_fail=may_fail)
-        for patch, may_fail in _changes(schema, spec)
+        for patch, may_fail in _changes(schema, spec, without)
     ]
     last = Delete(api_version, kind, name, namespace, while_down=True)
     return (create, *changes, delete, create, last)
 
 
-def _changes(schema: Schema, spec: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], bool]]:
+def _changes(
+    schema: Schema, spec: Mapping[str, Any], without: Collection[str]
+) -> Iterator[tuple[dict[str, Any], bool]]:
     """Patches of a spec, in order, and whether each asks for what may not be; in the end it is as it was."""
-    patches = list(others(schema, spec))
+    patches = [patch for path, patch, _ in fields(schema, spec) if patch is not None and path not in without]
     for patch in patches:
         yield patch, False
         if _is_number(patch):
@@ -302,6 +312,38 @@ def _allows(schema: Schema, value: str) -> bool:
         return not pattern or compiled(pattern)(value)
     except CannotMatch:
         return False
+
+
+def choose(schema: Schema, spec: Mapping[str, Any], reads: Collection[str]) -> dict[str, str]:
+    """The fields that are not changed, by their paths, and why: of many that the operator does not read by
+    themselves, a few are changed.
+
+    ``reads`` are paths that it reads.  What it hands on as a whole, a PodTemplate say, it can hardly treat
+    field by field, and a few changes show what it does with all.
+    """
+    paths = [each.path for each in fields(schema, spec) if each.patch is not None]
+    if len(paths) <= _ALL:
+        return {}
+    groups: dict[str, list[str]] = {}  # by the innermost part that is read as a whole
+    for path in paths:
+        if path not in reads:
+            groups.setdefault(_read_part(path, reads), []).append(path)
+    left: dict[str, str] = {}
+    for part, those in groups.items():
+        taken = {those[number * len(those) // _SAMPLE] for number in range(_SAMPLE)}
+        what = f"the operator reads spec.{part} as a whole" if part else "the operator does not read it"
+        why = f"{what}: {len(taken)} of {len(those)} such fields are changed"
+        left |= {path: why for path in those if path not in taken}
+    return left
+
+
+def _read_part(path: str, reads: Collection[str]) -> str:
+    """The innermost part of a spec with this field in it that is read; "" if none is."""
+    part = path
+    while part and part not in reads:
+        cut = max(part.rfind("."), part.rfind("["))
+        part = part[:cut] if cut > 0 else ""
+    return part
 
 
 def others(schema: Schema, spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
