@@ -1,7 +1,9 @@
 """Bodies in protobuf, as client-go sends them: each object is made of what the real server itself would write.
 
 ``gathered`` asks it for that, once: a dry run of a creation, answered in protobuf, has all fields and no
-version, and can be sent as it is.  ``recordings.py`` keeps what it found.
+version, and can be sent as it is.  ``recordings.py`` keeps what it found.  The time of that dry run becomes
+``SENT``: a server keeps some of the times that it is sent, and a comparison must not depend on how long ago
+the bodies were recorded.
 """
 
 # ruff: noqa: E501 - a table of requests: one row is one line
@@ -10,6 +12,8 @@ from __future__ import annotations
 import base64
 import json
 import lzma
+import re
+import time
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -22,6 +26,10 @@ from tests.conformance.scripts.writing import MAPS
 PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
 BODIES: Final = Path(__file__).parent.parent / "recorded" / "protobuf.json.xz"
 NAMESPACE: Final = "bodies-in-protobuf"
+SENT: Final = 1_577_836_800  # 2020-01-01T00:00:00Z
+_TIMESTAMP: Final = re.compile(
+    rb"\x08([\x80-\xff]{4}[\x01-\x0f])"
+)  # field 1, seconds: five bytes from 1978 to 3058
 _PODS: Final = "/api/v1/namespaces/${namespace}/pods"
 
 _POD: Final[Json] = {
@@ -87,8 +95,28 @@ def gathered(ask: Callable[[Step], tuple[int, bytes]]) -> list[dict[str, str]]:
         if status != 201:
             raise AssertionError(f"{path}: {status} {data[:300]!r}")
         name = f"{obj['kind']} {obj['metadata']['name'].replace('.', '-')}"
-        found.append({"name": name, "path": path, "body": base64.b64encode(data).decode()})
+        found.append({"name": name, "path": path, "body": base64.b64encode(_sent_long_ago(data)).decode()})
     return found
+
+
+def _sent_long_ago(data: bytes) -> bytes:
+    """The same message, with ``SENT`` for every time of the last day; no length changes."""
+    now = time.time()
+
+    def replaced(found: re.Match[bytes]) -> bytes:
+        is_present = now - 86_400 < _seconds(found[1]) <= now + 86_400
+        return b"\x08" + _varint(SENT) if is_present else found[0]
+
+    return _TIMESTAMP.sub(replaced, data)
+
+
+def times(data: bytes) -> list[int]:
+    """Every time in a message, in seconds since 1970; possibly a few other numbers that look like one."""
+    return [_seconds(varint) for varint in _TIMESTAMP.findall(data)]
+
+
+def _seconds(varint: bytes) -> int:
+    return sum((byte & 0x7F) << 7 * place for place, byte in enumerate(varint))
 
 
 @cache
