@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from inspect import iscoroutinefunction
 from typing import Any
 
 import pytest
@@ -315,6 +316,56 @@ async def test_an_async_mapper_that_raises_is_asked_again_until_it_answers(
         names = [key.name for key in fed.keys]
         assert names == ["of-web-red", "of-web-green", "of-web-blue"], "each state that it was in, once"
     assert "nobody is there" in caplog.text
+
+
+class Sudden(BaseException):
+    """Not an Exception."""
+
+
+async def cancelled() -> None:
+    task = asyncio.create_task(asyncio.Event().wait())
+    task.cancel()
+    await task
+
+
+async def a_child_leaves() -> None:
+    async def leave() -> None:
+        raise SystemExit(3)
+
+    await asyncio.create_task(leave())
+
+
+def sudden() -> None:
+    raise Sudden
+
+
+@pytest.mark.parametrize("fail", [cancelled, a_child_leaves, sudden])
+async def test_no_way_in_which_a_mapper_ends_loses_a_state_of_any_object(
+    fail: Callable[[], Awaitable[None] | None],
+) -> None:
+    server, fails = Server(), True
+    server.put("parents", "web")
+    server.put("parents", "api")
+    process = Process(server)
+
+    def plain(parent: Parent) -> list[Request]:
+        if fails and parent.metadata.name == "web":
+            fail()
+        return [Key("shop", f"of-{parent.metadata.name}-{parent.spec.colour}")]
+
+    async def waiting(parent: Parent) -> list[Request]:
+        if fails and parent.metadata.name == "web" and iscoroutinefunction(fail):
+            await fail()
+        return plain(parent)
+
+    mapper: Any = waiting if iscoroutinefunction(fail) else plain
+    async with feeding(process, kind(process, to_keys(Parent, mapper))) as fed:
+        await until(lambda: fed.errors >= 8)
+        server.delete("parents", "web")
+        server.put("parents", "api", colour="blue")
+        await until(lambda: Key("shop", "of-api-blue") in fed.keys, within=1)
+        fails = False
+        await until(lambda: Key("shop", "of-web-red") in fed.keys)
 
 
 async def test_an_async_mapper_that_hangs_is_asked_again() -> None:

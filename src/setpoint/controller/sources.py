@@ -2,10 +2,10 @@
 
 1. A kind is synced when the cache has all of it, and each object was mapped or waits for its mapper.
 2. A predicate that raises lets the change pass: a look too many does no harm.
-3. A mapper that raises is logged and counted, and harms nobody else.  It is tried again, backing off, object
-   by object, and at once when the object changes, until it answers.  Meanwhile each state that the object
-   was in is kept once, for each may concern somebody else: the first and the latest of them, of so many
-   objects.  What is lost beyond that is logged.
+3. A mapper that raises, whatever it raises, is logged and counted, and harms nobody else.  It is tried
+   again, backing off, object by object, and at once when the object changes, until it answers.  Meanwhile
+   each state that the object was in is kept once, for each may concern somebody else: the first and the
+   latest of them, of so many objects.  What is lost beyond that is logged.
 4. A ``Channel`` holds 1024 keys, then ``send`` waits.
 
 Which keys, is decided in ``mapping.py``; which changes, in ``predicates.py``.  Drained by the queue of the
@@ -27,8 +27,9 @@ from collections.abc import (
 )
 from contextlib import AbstractAsyncContextManager, aclosing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from inspect import isawaitable
-from typing import Any, TypedDict, TypeVar, Unpack
+from typing import Any, TypedDict, TypeVar, Unpack, cast
 
 from setpoint.api.forms import Form, form_of
 from setpoint.api.names import Key
@@ -37,6 +38,7 @@ from setpoint.cache.cache import Cache, Fields, Indexes, Labels
 from setpoint.cache.declaration import Declaration
 from setpoint.cache.scope import Problem
 from setpoint.cache.store import Seen
+from setpoint.controller.isolation import run_isolated
 from setpoint.controller.mapping import (
     Mapper,
     Reason,
@@ -187,8 +189,8 @@ class Kind(Source):
                     if not waits:
                         answers.append(checked(mapper(state)))
                         continue
-                except BaseException:  # noqa: BLE001 - not async; logged there, with its traceback
-                    self._tell_of(state, feed, "it is tried again")
+                except BaseException as error:  # noqa: BLE001 - not async; logged there, with its traceback
+                    self._tell_of(state, feed, error, "it is tried again")
                 if lost := waiting.add(state, seen):
                     feed.log.error("mappers raise at too many %s: %s is given up", self.form.gvk, lost)
             self._feed(keys_of(answers), seen, feed)
@@ -242,9 +244,9 @@ class Kind(Source):
         for key in keys:
             feed.add(key, priority, reason)
 
-    def _tell_of(self, state: Snapshot, feed: Feed, what_now: str) -> None:
+    def _tell_of(self, state: Snapshot, feed: Feed, error: BaseException, what_now: str) -> None:
         feed.count_error()
-        feed.log.exception("a mapper raised at %s %s; %s", self.form.gvk, state.key, what_now)  # noqa: LOG004 - called in one
+        feed.log.error("a mapper raised at %s %s; %s", self.form.gvk, state.key, what_now, exc_info=error)
 
     # A mapper that waits, or has failed.
 
@@ -256,16 +258,19 @@ class Kind(Source):
             async with queue.next_key() as taken:
                 has_failed = False
                 for state, seen in waiting.of(taken.key):
-                    try:
-                        async with asyncio.timeout(MAPPER_TIMEOUT):
-                            answer = await _answer(mapper(state))
-                        self._feed(keys_of([checked(answer)]), seen, feed)
+                    name = f"map {self.form.gvk.kind} {taken.key} of {feed.controller}"
+                    ended = await run_isolated(
+                        partial(_mapped, mapper, state), name=name, timeout=MAPPER_TIMEOUT
+                    )
+                    if ended.error is None:
+                        self._feed(cast("list[Request]", ended.value), seen, feed)
                         waiting.end(state)
-                    except Exception:  # noqa: BLE001 - logged there, with its traceback
-                        if not has_failed:
-                            wait = queue.add_rate_limited(taken.key, priority=taken.priority)
-                            self._tell_of(state, feed, f"again in {wait:.3g} s")
-                        has_failed = True
+                        continue
+                    if not has_failed:
+                        wait = queue.add_rate_limited(taken.key, priority=taken.priority)
+                        late = f"it took longer than {MAPPER_TIMEOUT:g} s; " if ended.timed_out else ""
+                        self._tell_of(state, feed, ended.error, f"{late}again in {wait:.3g} s")
+                    has_failed = True
                 if not has_failed:
                     queue.forget(taken.key)
             await asyncio.sleep(0)  # one that reads only the cache never waits
@@ -322,6 +327,10 @@ def _identity(state: Snapshot) -> tuple[str, str]:
 
 def _is_async(mapper: Mapper) -> bool:
     return isinstance(mapper, ToKeys) and mapper.is_async
+
+
+async def _mapped(mapper: Mapper, state: Snapshot) -> list[Request]:
+    return keys_of([checked(await _answer(mapper(state)))])
 
 
 async def _answer(given: Iterable[Request] | Awaitable[Iterable[Request]]) -> Iterable[Request]:
