@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import builtins
+import contextvars
 import logging
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -173,6 +174,10 @@ async def a_grandchild_calls_sys_exit() -> None:
     await asyncio.create_task(a_child_calls_sys_exit())
 
 
+async def a_grandchild_in_another_context_calls_sys_exit() -> None:
+    await asyncio.create_task(a_child_calls_sys_exit(), context=contextvars.Context())
+
+
 async def a_child_that_is_cancelled_calls_sys_exit() -> None:
     async def stubborn() -> None:
         try:
@@ -227,6 +232,7 @@ WAITING: dict[str, Await] = {
         a_child_in_a_task_group_calls_sys_exit,
         a_gathered_child_calls_sys_exit,
         a_grandchild_calls_sys_exit,
+        a_grandchild_in_another_context_calls_sys_exit,
         a_child_that_is_cancelled_calls_sys_exit,
         a_child_that_nobody_awaits_calls_sys_exit,
         a_future_holds_system_exit,

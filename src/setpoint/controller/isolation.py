@@ -84,9 +84,11 @@ class _TaskFactory:
 
     def __call__(self, loop: asyncio.AbstractEventLoop, coro: Any, **options: Any) -> Any:
         context = options.get("context")
-        is_isolated = _is_isolated.get() if context is None else context.get(_is_isolated, False)
-        if is_isolated and asyncio.iscoroutine(coro):
+        is_inherited = _is_isolated.get() if context is None else context.get(_is_isolated, False)
+        if (is_inherited or _is_isolated.get()) and asyncio.iscoroutine(coro):
             coro = _Contained(coro)
+            if context is not None and not is_inherited:
+                context.run(_is_isolated.set, True)  # so that the tasks which it starts are contained, too
         if self._inner is None:
             return asyncio.Task(coro, loop=loop, **options)
         return self._inner(loop, coro, **options)
@@ -122,5 +124,16 @@ class _Contained(Coroutine[Any, Any, Any]):
 
 def as_failure(error: SystemExit | KeyboardInterrupt) -> RuntimeError:
     """The error that stands for an attempt to end the process."""
-    what = f"called sys.exit({error.code!r})" if isinstance(error, SystemExit) else "raised KeyboardInterrupt"
+    what = (
+        f"called sys.exit({_shown(error.code)})"
+        if isinstance(error, SystemExit)
+        else "raised KeyboardInterrupt"
+    )
     return RuntimeError(f"the reconciler {what}, which does not end the process; raise an exception instead")
+
+
+def _shown(value: object) -> str:
+    try:
+        return repr(value)
+    except BaseException:  # noqa: BLE001 - an author's object may have any __repr__
+        return f"<{type(value).__name__}>"
