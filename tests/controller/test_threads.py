@@ -44,6 +44,27 @@ async def test_an_exit_in_a_thread_does_not_end_the_loop() -> None:
         await run_in_thread(leave, name="t", log=log)
 
 
+class Mute(BaseException):
+    """Not an Exception, and it cannot be shown."""
+
+    def __str__(self) -> str:
+        raise GeneratorExit
+
+    __repr__ = __str__
+
+
+@pytest.mark.parametrize(
+    "error", [SystemExit(3), StopIteration(), asyncio.CancelledError(), Mute()], ids=type
+)
+async def test_whatever_it_raises_the_wait_ends_and_the_cause_is_kept(error: BaseException) -> None:
+    def fail(_: Hop) -> None:
+        raise error
+
+    with pytest.raises(RuntimeError, match=type(error).__name__) as caught:
+        await run_in_thread(fail, name="t", log=log)
+    assert caught.value.__cause__ is error, "it knows the place"
+
+
 async def test_it_can_have_the_loop_do_things_and_both_know_the_same() -> None:
     word.set("hello")
 

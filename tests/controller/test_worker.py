@@ -287,6 +287,61 @@ async def test_a_key_whose_worker_ends_is_tried_again_by_another() -> None:
     assert reconcile.asked[0][0] == WEB
 
 
+class Sudden(BaseException):
+    """Not an Exception."""
+
+
+class Unprintable:
+    def __repr__(self) -> str:
+        raise Sudden
+
+
+class Mute(Exception):
+    """An exception that cannot be shown."""
+
+    def __str__(self) -> str:
+        raise Sudden
+
+    __repr__ = __str__
+
+
+class Bare(RetryLater):
+    """A subclass that does not call ``super().__init__``."""
+
+    def __init__(self) -> None:
+        pass
+
+
+class BareConflict(errors.Conflict):
+    """The same of an error of the server."""
+
+    def __init__(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Unprintable(),
+        Mute(),
+        Bare(),
+        BareConflict(),
+        SystemExit(Unprintable()),
+        BaseExceptionGroup("a", [Bare()]),
+    ],
+    ids=lambda answer: type(answer).__name__,
+)
+async def test_nothing_that_is_odd_about_an_answer_or_error_ends_a_worker(
+    answer: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    reconcile = Scripted(answer)
+    async with working(reconcile) as shop:
+        shop.queue.add(WEB)
+        await until(lambda: len(reconcile.asked) == 2)
+        assert shop.count("reconcile_errors_total") == 1
+    assert len([record for record in caplog.records if record.levelno == logging.ERROR]) == 1
+
+
 @pytest.mark.parametrize("answer", [5, "done", True], ids=repr)
 async def test_an_answer_that_is_no_result_is_a_failure_that_says_so(answer: Any) -> None:
     async def reconcile(_: Request) -> Any:

@@ -22,6 +22,8 @@ from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
+from setpoint.controller.worker import describe
+
 T = TypeVar("T")
 
 SOON = 1.0  # seconds after which a thread that should end, and does not, is told of
@@ -163,4 +165,6 @@ def _raised(error: BaseException) -> Exception:
     """An error as a future can hold it."""
     if isinstance(error, Exception) and not isinstance(error, StopIteration):
         return error
-    return RuntimeError(f"the thread ended with {type(error).__name__}: {error}")
+    failure = RuntimeError(f"the thread ended with {describe(error)}")
+    failure.__cause__ = error  # which knows the place
+    return failure

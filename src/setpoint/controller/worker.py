@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from secrets import token_hex
 from types import TracebackType
@@ -252,7 +253,7 @@ class Worker:
         """What the reconciler returned or raised."""
         try:
             ended = await run_isolated(
-                lambda: self._reconciler.reconcile(look.request),
+                partial(self._call, look.request),
                 name=f"reconcile {look.request} of {self._name}",
                 timeout=self._timeout,
             )
@@ -271,9 +272,14 @@ class Worker:
             return failure
         if ended.error is not None:
             return ended.error
-        if ended.value is None or isinstance(ended.value, Result):
-            return ended.value
-        return TypeError(f"a reconciler returns a Result or None, not {ended.value!r}")
+        return ended.value if isinstance(ended.value, Result) else None
+
+    async def _call(self, request: Request) -> Result | None:
+        """Call the reconciler and check its answer: an odd one may raise anything when it is looked at."""
+        answer = await self._reconciler.reconcile(request)
+        if answer is None or isinstance(answer, Result):
+            return answer
+        raise TypeError(f"a reconciler returns a Result or None, not {answer!r}")
 
     def _follow(
         self,
@@ -284,7 +290,7 @@ class Worker:
         seconds: float,
     ) -> None:
         """Count what came of it, and see to the next look."""
-        follows = plan(outcome)
+        outcome, follows = _planned(outcome)
         self._count_it(follows)
         key, again_in = look.request, follows.after
         if not follows.backs_off:
@@ -356,12 +362,22 @@ class Worker:
             )
 
 
+def _planned(outcome: Result | BaseException | None) -> tuple[Result | BaseException | None, Plan]:
+    """What follows an outcome.  An error that ``plan`` cannot read is one that is retried."""
+    try:
+        return outcome, plan(outcome)
+    except BaseException as error:  # noqa: BLE001 - an author's error may lack, or have, any attribute
+        if isinstance(outcome, BaseException):
+            error.__cause__ = outcome
+        return error, Plan("error", backs_off=True, is_bug=True)
+
+
 def describe(error: BaseException) -> str:
     """An error in one line: its words, and what sort it is where they do not say."""
     try:
         words = " ".join(str(error).split())
-    except Exception:  # noqa: BLE001 - an author's error may have any __str__
-        words = "(its __str__ failed)"
+    except BaseException:  # noqa: BLE001 - an author's error may have any __str__
+        return f"{type(error).__name__}: (its __str__ failed)"
     return (
         words if isinstance(error, SetpointError) else f"{type(error).__name__}: {words}".removesuffix(": ")
     )
